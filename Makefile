@@ -1,0 +1,70 @@
+PYTHON ?= python3
+
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := $(BIN)/python
+PIP := $(RUN) -m pip install -qq --disable-pip-version-check -c constraints.txt
+
+# A stamp is written last, so an interrupted installation is taken up again by the next make.
+VENV_STAMP := $(VENV)/.stamp-venv
+DEMO_STAMP := $(VENV)/.stamp-demo
+DEV_STAMP := $(VENV)/.stamp-dev
+
+CACHES := .mypy_cache .pytest_cache .ruff_cache
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+# Two goals given to `make -j` would run two pips in one environment.
+.NOTPARALLEL:
+.PHONY: help demo test test-quick lint format bench clean
+
+help:
+	@echo "make demo        a coreset found, certified and drawn, in a minute or two"
+	@echo "make test        lint, type check and the whole test suite"
+	@echo "make test-quick  the same without the slow tests"
+	@echo "make lint        ruff and mypy"
+	@echo "make format      let ruff rewrite what it can"
+	@echo "make bench       the benchmarks"
+	@echo "make clean       remove caches, builds and outputs (rm -r $(VENV) removes the environment)"
+
+demo: $(DEMO_STAMP)
+	$(RUN) -m torchcoreset.app.demo
+
+test: lint
+	$(RUN) -m pytest
+
+test-quick: lint
+	$(RUN) -m pytest -m "not slow"
+
+lint: $(DEV_STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(DEV_STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(DEV_STAMP)
+	$(RUN) -m tests.benchmarks
+
+clean:
+	rm -rf build dist demo_output benchmark_output $(CACHES) *.egg-info
+	find . -path ./$(VENV) -prune -o -type d -name __pycache__ -exec rm -rf {} +
+
+# An environment whose pip does not run was interrupted while it was made: make it anew.
+$(VENV_STAMP):
+	@echo "making the environment ($(VENV))"
+	@$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(DEMO_STAMP): pyproject.toml constraints.txt | $(VENV_STAMP)
+	@echo "installing torchcoreset for the demo into $(VENV), about 1 minute the first time"
+	@$(PIP) -e '.[demo]'
+	@touch $@
+
+# The development environment holds the demo's, so it writes both stamps.
+$(DEV_STAMP): pyproject.toml constraints.txt | $(VENV_STAMP)
+	@echo "installing torchcoreset for development into $(VENV), about 1 minute the first time"
+	@$(PIP) -e '.[dev]'
+	@touch $(DEMO_STAMP) $@

@@ -1,0 +1,1 @@
+"""Tests of torchcoreset: folders mirror the package; `python -m tests.benchmarks` measures."""

@@ -1,0 +1,43 @@
+"""Fixtures for every test, and the reasons for which marked tests are skipped."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of data sets: TORCHCORESET_DATA, or else ../shared/data beside the checkout."""
+    named = os.environ.get("TORCHCORESET_DATA")
+    folder = Path(named) if named else ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"no data: {folder} is not a folder; set TORCHCORESET_DATA to the one with the data sets")
+    return folder
+
+
+@pytest.fixture
+def generator() -> torch.Generator:
+    """A fresh CPU generator, seeded with 0."""
+    return torch.Generator().manual_seed(0)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip, with the reason, what this machine cannot run."""
+    missing = {}
+    if not torch.cuda.is_available():
+        missing["gpu"] = "needs a CUDA device, and torch sees none"
+    if importlib.util.find_spec("pykeops") is None:
+        missing["keops"] = "needs pykeops: pip install 'torchcoreset[keops]'"
+    if not torch.distributed.is_available():
+        missing["distributed"] = "needs a torch built with torch.distributed"
+    for item in items:
+        for marker, reason in missing.items():
+            if item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))

@@ -1,0 +1,176 @@
+"""The layers of the package: who may import whom, and what `import torchcoreset` leaves alone."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+NAME = "torchcoreset"
+PACKAGE = ROOT / NAME
+
+# Each layer, and the layers below it that it may import; a layer may always import itself.
+MAY_IMPORT = {
+    "errors": set(),
+    "sources": {"errors"},
+    "transport": {"errors"},
+    "losses": {"errors", "sources", "transport"},
+    "coresets": {"errors", "sources", "transport", "losses"},
+    # What certifies does not see the losses and loops that it certifies.
+    "guarantees": {"errors", "sources", "transport"},
+    "app": {"errors", "sources", "transport", "losses", "coresets", "guarantees", "testing", NAME},
+    "testing": set(),
+}
+# The public face stands on top of all layers; inside the package, only app may import it.
+TOP = {"__init__", "__main__"}
+
+# Installed or not, none of these may be imported with the library: they are slow, optional or both.
+HEAVY = ["matplotlib", "sklearn", "tqdm", "pandas", "pykeops", "geomloss", "ot"]
+
+
+def imported_modules(tree: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[int, str]]:
+    """(line, dotted name) of every import in a file of `package`, at any depth and under TYPE_CHECKING too.
+
+    `from m import a` yields "m.a", since a may be a module: the layer is the same either way.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            base = list(package[: len(package) - node.level + 1]) if node.level else []
+            base += node.module.split(".") if node.module else []
+            for alias in node.names:
+                yield node.lineno, ".".join([*base, alias.name])
+
+
+def layer_of(module: str) -> str | None:
+    """The layer that a dotted name belongs to: None outside the package, NAME for the package itself."""
+    head, _, rest = module.partition(".")
+    if head != NAME:
+        return None
+    part = rest.partition(".")[0]
+    return part if part in MAY_IMPORT else NAME
+
+
+def forbidden_imports(source: str, path: Path) -> list[str]:
+    """What is wrong with the imports of a file at `path`, relative to the package, one line for each."""
+    layer = path.parts[0].removesuffix(".py")
+    package = (NAME, *path.parts[:-1])
+    if layer in TOP:
+        allowed = {*MAY_IMPORT, NAME}
+    else:
+        allowed = {layer, *MAY_IMPORT[layer]}
+    wrong = []
+    for line, module in imported_modules(ast.parse(source), package):
+        target = layer_of(module)
+        if target is not None and target not in allowed:
+            wrong.append(f"{NAME}/{path.as_posix()}:{line}: {layer} may not import {module}")
+    return wrong
+
+
+def package_files() -> list[Path]:
+    return sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
+
+
+def test_every_module_belongs_to_a_layer() -> None:
+    parts = {path.parts[0].removesuffix(".py") for path in package_files()}
+    unknown = parts - TOP - MAY_IMPORT.keys()
+    assert not unknown, f"no layer is known for {sorted(unknown)}: add it to MAY_IMPORT on purpose"
+
+
+def test_imports_go_down() -> None:
+    files = [path for path in package_files() if path.parts[0].removesuffix(".py") in TOP | MAY_IMPORT.keys()]
+    wrong = [line for path in files for line in forbidden_imports((PACKAGE / path).read_text("utf-8"), path)]
+    assert not wrong, "\n".join(["imports against the layers:", *wrong])
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("sources/a.py", "from torchcoreset.transport import b"),
+        ("sources/a.py", "from torchcoreset import transport"),
+        ("sources/a.py", "import torchcoreset.transport.b as b"),
+        ("sources/a.py", "from ..transport.b import f"),
+        ("sources/a.py", "from .. import transport"),
+        ("sources/deep/a.py", "from ...transport import b"),
+        ("sources/__init__.py", "from ..transport import b"),
+        ("errors.py", "from .sources import a"),
+        ("errors.py", "from . import sources"),
+        ("transport/a.py", "def f():\n    from ..sources import b"),
+        ("guarantees/a.py", "if TYPE_CHECKING:\n    from ..coresets.coreset import Coreset"),
+        ("guarantees/a.py", "from torchcoreset import Coreset"),
+        ("losses/a.py", "import torchcoreset as tc"),
+        ("coresets/a.py", "from torchcoreset.guarantees import certify"),
+        ("testing/a.py", "from ..errors import E"),
+        ("testing/a.py", "import torchcoreset"),
+    ],
+)
+def test_a_forbidden_import_is_seen(path: str, source: str) -> None:
+    assert len(forbidden_imports(source, Path(path))) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("sources/a.py", "import torch\nfrom . import b\nfrom .b import f\nfrom ..errors import E"),
+        ("losses/a.py", "from ..transport import b\nfrom torchcoreset.errors import E"),
+        ("guarantees/a.py", "from .. import sources, transport"),
+        ("app/a.py", "import torchcoreset as tc\nfrom torchcoreset.coresets import Coreset"),
+        ("testing/a.py", "import torch\nfrom .b import f"),
+        ("__init__.py", "from .coresets import Coreset\nfrom . import testing"),
+        ("sources/a.py", "import torchcoreset_extras"),
+    ],
+)
+def test_an_allowed_import_passes(path: str, source: str) -> None:
+    assert forbidden_imports(source, Path(path)) == []
+
+
+# torch imports some of HEAVY and sets filters of its own, so the state is taken after torch and numpy.
+PROBE = f"""
+import random, sys, warnings
+import numpy, torch
+import torch.distributions, torch.distributed, torch.utils.data
+
+def state():
+    return {{
+        "default dtype": torch.get_default_dtype(),
+        "default device": torch.get_default_device(),
+        "grad mode": torch.is_grad_enabled(),
+        "inference mode": torch.is_inference_mode_enabled(),
+        "anomaly mode": torch.is_anomaly_enabled(),
+        "torch random state": torch.get_rng_state().tolist(),
+        "numpy random state": repr(numpy.random.get_state()),
+        "python random state": random.getstate(),
+        "deterministic algorithms": torch.are_deterministic_algorithms_enabled(),
+        "deterministic warnings": torch.is_deterministic_algorithms_warn_only_enabled(),
+        "cudnn": (torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic),
+        "matmul precision": torch.get_float32_matmul_precision(),
+        "threads": (torch.get_num_threads(), torch.get_num_interop_threads()),
+        "numpy errors": numpy.geterr(),
+        "warning filters": [repr(entry) for entry in warnings.filters],
+    }}
+
+def heavy():
+    return {{name for name in {HEAVY!r} if name in sys.modules}}
+
+before, loaded = state(), heavy()
+import {NAME}
+after = state()
+problems = [f"changes the {{key}}" for key in before if before[key] != after[key]]
+problems += [f"imports {{name}}" for name in sorted(heavy() - loaded)]
+print("; ".join(problems))
+sys.exit(bool(problems))
+"""
+
+
+def test_importing_the_library_changes_nothing_else() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, f"import {NAME}: {done.stdout}{done.stderr}"

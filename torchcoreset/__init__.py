@@ -1,0 +1,1 @@
+"""A few points that stand in for a distribution you can only sample, with a number that says how well."""
