@@ -1,0 +1,81 @@
+"""What `as_source` takes and what it refuses."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import distributions, nn
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+from torchcoreset.sources import TensorSource, as_source
+
+
+def test_a_source_passes_through():
+    source = as_source(torch.zeros(3, 2))
+    assert as_source(source) is source
+
+
+class Unsized(Dataset):
+    def __getitem__(self, index):
+        return 0.0
+
+
+@pytest.mark.parametrize(
+    ("thing", "name"),
+    [
+        (None, "NoneType"),
+        ("data.csv", "str"),
+        (b"data", "bytes"),
+        (Path("data.csv"), r"\w*Path"),
+        ({"x": torch.zeros(3, 2)}, "dict"),
+        ({1.0, 2.0}, "set"),
+        (3.0, "float"),
+        (Unsized(), "Unsized"),
+        (object(), "object"),
+    ],
+    ids=str,
+)
+def test_what_is_no_source(thing, name):
+    message = rf"source: got {name}; expected a tensor, an array, .* callable m -> \(m, d\)"
+    with pytest.raises(TypeError, match=message):
+        as_source(thing)
+
+
+@pytest.mark.parametrize("kind", [distributions.Normal, TensorDataset, TensorSource, nn.Linear, torch.Tensor])
+def test_a_class_is_no_source(kind):
+    with pytest.raises(TypeError, match=f"source: got the class {kind.__name__}; expected an instance of it"):
+        as_source(kind)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        as_source(torch.zeros(3, 2)),
+        DataLoader(TensorDataset(torch.zeros(3, 2))),
+        [torch.zeros(3, 2)],
+        iter([torch.zeros(3, 2)]),
+        distributions.Normal(0.0, 1.0),
+        torch.rand,
+    ],
+    ids=lambda source: type(source).__name__,
+)
+def test_weights_need_rows_in_any_order(source):
+    with pytest.raises(ValueError, match=r"weights: got weights with a .* a table or a map-style dataset"):
+        as_source(source, weights=[1, 1, 1])
+
+
+def test_import_changes_nothing_and_needs_torch_and_numpy_only():
+    """Case A32, in a fresh process."""
+    script = """
+import sys, warnings, torch
+def state():
+    return (torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads(),
+            torch.are_deterministic_algorithms_enabled(), torch.get_rng_state().tolist(), warnings.filters[:])
+before = state()
+import torchcoreset.sources.convert
+assert state() == before
+assert "pandas" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=Path(__file__).parents[2], timeout=120)

@@ -1,0 +1,25 @@
+"""Where samples come from: anything that can be sampled, behind one interface.
+
+`as_source` turns tensors, arrays, DataFrames, datasets, loaders, distributions, callables and streams into a
+`Source`.
+"""
+
+from .convert import as_source
+from .datasets import DatasetSource
+from .loaders import LoaderSource
+from .samplers import CallableSource, DistributionSource
+from .source import Source, SourceExhausted
+from .streams import StreamSource
+from .tables import TensorSource
+
+__all__ = [
+    "CallableSource",
+    "DatasetSource",
+    "DistributionSource",
+    "LoaderSource",
+    "Source",
+    "SourceExhausted",
+    "StreamSource",
+    "TensorSource",
+    "as_source",
+]

@@ -1,0 +1,98 @@
+"""Endless sources: distributions and callables that give fresh samples."""
+
+import abc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from torch import Generator, Tensor
+from torch.distributions import Distribution
+
+from .randomness import isolated
+from .rows import check_dimension, rows_of
+from .source import Source, check_positive
+
+
+class EndlessSource(Source):
+    """A source of independent samples that never runs out."""
+
+    endless = True
+
+    @abc.abstractmethod
+    def _sample(self, count: int) -> Any:
+        """`count` samples in any form that a batch can have, from torch's global random numbers."""
+
+    def draw(self, count: int, generator: Generator) -> Tensor:
+        check_positive("count", count)
+        with isolated(generator):
+            batch = self._sample(count)
+        rows = rows_of(batch, "samples")
+        if len(rows) != count:
+            raise ValueError(
+                f"source: asked for {count} samples and got shape {tuple(rows.shape)}; expected "
+                f"({count}, d). A callable takes the number of samples and returns one a row."
+            )
+        self.dimension = check_dimension(rows, self.dimension, "samples")
+        return rows.clone()  # it may be a view of the user's data
+
+    def batches(self, batch_size: int, generator: Generator) -> Iterator[tuple[Tensor, Tensor | None]]:
+        check_positive("batch_size", batch_size)
+        while True:
+            yield self.draw(batch_size, generator), None
+
+    def materialize(self, limit: int | None, generator: Generator) -> tuple[Tensor, Tensor | None]:
+        if limit is None:
+            raise ValueError(f"limit: got None with {self!r}, which is endless; expected a number of samples.")
+        check_positive("limit", limit)
+        return self.draw(limit, generator), None
+
+
+class DistributionSource(EndlessSource):
+    """A torch distribution over numbers or vectors.
+
+    Args:
+        distribution: its batch and event shapes together are () or (d,); () is read as d = 1.
+
+    Raises:
+        ValueError: samples would have more dimensions.
+    """
+
+    def __init__(self, distribution: Distribution) -> None:
+        shape = tuple(distribution.batch_shape) + tuple(distribution.event_shape)
+        if len(shape) > 1:
+            raise ValueError(
+                f"source: got a {type(distribution).__name__} with samples of shape {shape}; expected () or "
+                f"(d,). Flatten them: `lambda m: distribution.sample((m,)).flatten(1)`."
+            )
+        self._distribution = distribution
+        self.dimension = shape[0] if shape else 1
+
+    def _sample(self, count: int) -> Tensor:
+        return self._distribution.sample((count,))
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, distribution={type(self._distribution).__name__})"
+
+
+class CallableSource(EndlessSource):
+    """A function, or a network, that takes a number m and returns m samples.
+
+    It runs without gradients, and its torch random numbers follow the generator of each call. NumPy's random
+    numbers cannot be seeded from here: seed them in the callable. A network is used in the mode it is in;
+    call `.eval()` first if it holds batch normalisation or dropout.
+
+    Args:
+        sampler: m -> (m, d), or (m,) for d = 1, in any form that a batch can have.
+
+    Raises:
+        ValueError: on drawing, not m rows, or rows that cannot be used.
+    """
+
+    def __init__(self, sampler: Callable[[int], Any]) -> None:
+        self._sampler = sampler
+
+    def _sample(self, count: int) -> Any:
+        return self._sampler(count)
+
+    def __repr__(self) -> str:
+        name = getattr(self._sampler, "__name__", type(self._sampler).__name__)
+        return f"{super().__repr__()[:-1]}, sampler={name})"
