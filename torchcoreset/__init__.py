@@ -1,5 +1,16 @@
 """A few points that stand in for a distribution you can only sample, with a number that says how well."""
 
+from .errors import ConvergenceError, ConvergenceWarning
 from .sources import Source, as_source
+from .transport import Coupling, Status, Transport, transport
 
-__all__ = ["Source", "as_source"]
+__all__ = [
+    "ConvergenceError",
+    "ConvergenceWarning",
+    "Coupling",
+    "Source",
+    "Status",
+    "Transport",
+    "as_source",
+    "transport",
+]

@@ -1,0 +1,244 @@
+"""From nearly balanced cells to a feasible plan: surplus mass moved along shortest augmenting paths.
+
+    i, j cells (n)      k samples      r_ij least c_kj - c_ki over the samples k of cell i      v (n,) potential
+
+After Newton every sample lies in the cell of its nearest point in c - v, and each cell holds almost the mass of its
+point. What is left over travels over the graph whose nodes are the n cells: the arc from i to j costs the least that
+a sample of cell i pays for leaving to j, r_ij + v_i - v_j >= 0. Moving mass along the shortest path from a cell with
+surplus to a cell with a deficit, and adding min(distance, distance of the end) to v, keeps all arcs non-negative
+(successive shortest paths: Ahuja, Magnanti, Orlin, Network Flows, 1993, section 9.7). When no surplus is left, plan
+and potential are both optimal. A sample may be split, so weights need not be equal.
+
+Only samples near a boundary ever move. The caller passes those, with their costs to all points in float64.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+DUST = 1e-12  # of the mean point weight: mass below it is rounding, and not moved
+
+
+@dataclass(frozen=True)
+class Balanced:
+    """Where the mass of the given samples ended up.
+
+    Attributes:
+        rows, cols, mass: entries of the plan restricted to the given samples.
+        potential: (n,) updated potential.
+        paths: number of augmenting paths.
+    """
+
+    rows: Ints
+    cols: Ints
+    mass: Floats
+    potential: Floats
+    paths: int
+
+
+class _Cell:
+    """The movable samples of one cell: their masses, and what each would pay for leaving to every other cell."""
+
+    def __init__(self, index: int, rows: Ints, mass: Floats, price: Floats) -> None:
+        self.index = index
+        self.count = len(rows)
+        self.rows = rows.tolist()
+        self.mass = mass.tolist()
+        self.price = price  # (capacity, n), of which the first `count` rows are in use
+        self.place = {k: place for place, k in enumerate(self.rows)}
+
+    def add(self, k: int, mass: float, cost: Floats) -> None:
+        """Take in mass of sample k, whose costs to all points are given."""
+        place = self.place.get(k)
+        if place is not None:
+            self.mass[place] += mass
+            return
+        if self.count == len(self.price):
+            grown = np.empty((2 * self.count + 8, len(cost)))
+            grown[: self.count] = self.price
+            self.price = grown
+        self.price[self.count] = cost - cost[self.index]
+        self.place[k] = self.count
+        self.rows.append(k)
+        self.mass.append(mass)
+        self.count += 1
+
+    def remove(self, place: int) -> None:
+        """Forget the sample at a place; the last one moves there."""
+        last = self.count - 1
+        del self.place[self.rows[place]]
+        if place != last:
+            self.price[place] = self.price[last]
+            self.rows[place], self.mass[place] = self.rows[last], self.mass[last]
+            self.place[self.rows[place]] = place
+        self.rows.pop()
+        self.mass.pop()
+        self.count = last
+
+    def arcs(self) -> Floats:
+        """(n,) the least price for leaving to each cell; infinite to itself."""
+        arcs: Floats = self.price[: self.count].min(0) if self.count else np.full(self.price.shape[1], np.inf)
+        arcs[self.index] = np.inf
+        return arcs
+
+    def leaving(self, target: int, limit: float) -> list[int]:
+        """Places of the samples that leave to `target` for at most `limit`, cheapest first."""
+        price = self.price[: self.count, target]
+        chosen = np.flatnonzero(price <= limit)
+        return chosen[price[chosen].argsort(kind="stable")].tolist() if len(chosen) > 1 else chosen.tolist()
+
+
+def balance(
+    cost: Floats,
+    cell: Ints,
+    mass: Floats,
+    surplus: Floats,
+    v: Floats,
+    *,
+    allowance: float,
+    patience: int | None,
+) -> Balanced:
+    """Move surplus mass to the cells that lack it, each time along a cheapest path.
+
+    Args:
+        cost: (k, n) costs of the movable samples to all points.
+        cell: (k,) their cells, nearest in cost - v.
+        mass: (k,) their masses.
+        surplus: (n,) mass of each cell over the weight of its point; sums to zero.
+        v: (n,) potential.
+        allowance: samples within this cost of the cheapest travel together; at 0 the result is optimal.
+        patience: number of paths after which the allowance doubles, again and again, so that the number of paths
+            stays bounded; None leaves it as it is.
+
+    Returns:
+        The new plan of these samples and the new potential. Surplus that found no path stays where it is.
+    """
+    n = len(v)
+    cells = _make_cells(cost, cell, mass, n)
+    arc = np.stack([c.arcs() for c in cells])
+    v, surplus = v.copy(), surplus.copy()
+    dust = DUST / n
+    paths = 0
+    for source in np.argsort(-surplus, kind="stable").tolist():
+        while surplus[source] > dust:
+            path = _shortest_path(arc, v, source, surplus < -dust)
+            if path is None:
+                break
+            hops = list(itertools.pairwise(path))
+            leaving = [cells[i].leaving(j, arc[i, j] + allowance) for i, j in hops]
+            movable = [
+                sum(cells[i].mass[place] for place in places) for (i, _), places in zip(hops, leaving, strict=True)
+            ]
+            amount = float(min(surplus[source], -surplus[path[-1]], *movable))
+            for (i, j), places in zip(hops, leaving, strict=True):
+                _move(cells[i], cells[j], places, amount, cost, dust)
+            for i in path:
+                arc[i] = cells[i].arcs()
+            surplus[source] -= amount
+            surplus[path[-1]] += amount
+            paths += 1
+            if patience is not None and paths % patience == 0:
+                allowance *= 2
+    rows = np.fromiter((k for c in cells for k in c.rows), dtype=np.int64)
+    cols = np.repeat(np.arange(n), [c.count for c in cells])
+    masses = np.fromiter((mass for c in cells for mass in c.mass), dtype=np.float64)
+    return Balanced(rows, cols, masses, v, paths)
+
+
+def _make_cells(cost: Floats, cell: Ints, mass: Floats, n: int) -> list[_Cell]:
+    order = np.argsort(cell, kind="stable")
+    bounds = np.searchsorted(cell[order], np.arange(n + 1))
+    cells = []
+    for i in range(n):
+        rows = order[bounds[i] : bounds[i + 1]]
+        block = cost[rows]
+        cells.append(_Cell(i, rows, mass[rows], block - block[:, i, None]))
+    return cells
+
+
+def _move(source: _Cell, target: _Cell, places: list[int], amount: float, cost: Floats, dust: float) -> None:
+    """Move `amount` of mass, taking the samples at `places` in that order and splitting the last."""
+    emptied = []
+    for place in places:
+        k, held = source.rows[place], source.mass[place]
+        take = held if held - amount <= dust else amount  # crumbs of rounding would travel for ever
+        target.add(k, take, cost[k])
+        source.mass[place] = held - take
+        if take >= held:
+            emptied.append(place)
+        amount -= take
+        if amount <= dust:
+            break
+    for place in sorted(emptied, reverse=True):
+        source.remove(place)
+
+
+def _shortest_path(arc: Floats, v: Floats, source: int, wanted: NDArray[np.bool_]) -> list[int] | None:
+    """Dijkstra from `source` to the nearest wanted cell; raises v on the way so that all arcs stay non-negative."""
+    n = len(v)
+    distance = np.full(n, np.inf)
+    distance[source] = 0.0
+    previous = np.full(n, -1)
+    open_distance = distance.copy()
+    settled: list[int] = []
+    for _ in range(n):
+        i = int(open_distance.argmin())
+        if open_distance[i] == np.inf:
+            return None
+        if wanted[i]:
+            end = i
+            break
+        settled.append(i)
+        open_distance[i] = np.inf
+        through = distance[i] + np.maximum(arc[i] + (v[i] - v), 0.0)
+        better = through < distance
+        distance[better] = through[better]
+        open_distance[better] = through[better]
+        previous[better] = i
+    else:
+        return None
+    v[settled] += distance[settled] - distance[end]
+    path = [end]
+    while path[-1] != source:
+        path.append(int(previous[path[-1]]))
+    return path[::-1]
+
+
+def spread(rows: Ints, cols: Ints, mass: Floats, surplus: Floats) -> tuple[Ints, Ints, Floats]:
+    """Move whatever surplus is left to whichever cell lacks it (north-west corner rule); always feasible, not optimal.
+
+    Args:
+        rows, cols, mass: (entries,) a plan.
+        surplus: (n,) its column sums minus the point weights.
+
+    Returns:
+        Entries of a plan whose column sums are the point weights.
+    """
+    order = np.argsort(cols, kind="stable")
+    rows, cols, mass = rows[order], cols[order], mass[order]
+    before = np.cumsum(mass) - mass
+    first = np.searchsorted(cols, np.arange(len(surplus)))
+    before -= before[np.minimum(first, len(cols) - 1)][cols]  # mass of the same cell in earlier entries
+    leaving = np.clip(np.maximum(surplus, 0.0)[cols] - before, 0.0, mass)
+    movers = np.flatnonzero(leaving > 0)
+    takers = np.flatnonzero(surplus < 0)
+    sent, wanted = np.cumsum(leaving[movers]), np.cumsum(-surplus[takers])
+    ends = np.union1d(sent, wanted)
+    pieces = np.diff(ends, prepend=0.0)
+    piece_ends = ends - pieces / 2
+    mover = np.minimum(np.searchsorted(sent, piece_ends), len(movers) - 1)
+    taker = np.minimum(np.searchsorted(wanted, piece_ends), len(takers) - 1)
+    stay = mass - leaving
+    kept = (stay > 0) | (mass == 0)
+    return (
+        np.concatenate((rows[kept], rows[movers[mover]])),
+        np.concatenate((cols[kept], takers[taker])),
+        np.concatenate((stay[kept], pieces)),
+    )

@@ -1,0 +1,45 @@
+"""The cost of moving mass: c(y, x) = |y - x|^p, the full power of the Euclidean distance, p >= 1.
+
+    x (n, d) points      y (m, d) samples      p (float) power
+
+Two forms, because they err differently. `pairwise` expands the square, so that a matrix product does the work:
+fast, with an absolute error of about eps (|x|^2 + |y|^2), good enough to find which point is nearest.
+`paired` takes differences first, in float64: exact to rounding, m x d work, used for every value we report.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def pairwise(y: Tensor, x: Tensor, p: float) -> Tensor:
+    """Costs between all rows of y (m, d) and of x (n, d), shape (m, n), by one matrix product."""
+    square = torch.addmm((x * x).sum(1), y, x.t(), alpha=-2).add_((y * y).sum(1, keepdim=True)).clamp_(min=0)
+    return from_square_(square, p)
+
+
+def paired(y: Tensor, x: Tensor, p: float) -> Tensor:
+    """Costs between matching rows of y (k, d) and x (k, d), shape (k,), float64, from exact differences."""
+    difference = y.double() - x.double()
+    return from_square_(difference.square_().sum(1), p)
+
+
+def paired_gradient(y: Tensor, x: Tensor, p: float) -> Tensor:
+    """Gradient in x of the costs between matching rows, p |x - y|^(p-2) (x - y), shape (k, d), float64.
+
+    Where x = y the zero subgradient is taken; p = 1 would give 0/0 there.
+    """
+    difference = x.double() - y.double()
+    if p == 2:
+        return difference.mul_(2)
+    distance = difference.square().sum(1, keepdim=True).sqrt_()
+    factor = torch.where(distance > 0, p * distance.clamp(min=torch.finfo(torch.float64).tiny).pow(p - 2), 0.0)
+    return difference.mul_(factor)
+
+
+def from_square_(square: Tensor, p: float) -> Tensor:
+    """Turn squared distances into costs, in place."""
+    if p == 2:
+        return square
+    return square.sqrt_() if p == 1 else square.pow_(p / 2)

@@ -1,0 +1,153 @@
+"""The door: points, samples and weights checked once, normalised, and moved to where floats are accurate.
+
+    x (n, d) points, b (n,) their weights      y (m, d) samples, a (m,) their weights      p power of the cost
+
+Weights are normalised in float64. Points and samples are shifted together, which leaves every cost as it is, so that
+the points' coordinate-wise median lies at the origin: a common offset no longer eats the digits of float32, and one
+far outlier, which would drag a mean along, changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A checked semi-discrete transport problem in its own coordinates.
+
+    Attributes:
+        x: (n, d) points, float32 or float64, shifted.
+        b: (n,) point weights, float64, sum 1.
+        y: (m, d) samples, dtype of x, shifted.
+        a: (m,) sample weights, float64, sum 1.
+        equal: whether all sample weights are the same.
+        p: power of the cost.
+    """
+
+    x: Tensor
+    b: Tensor
+    y: Tensor
+    a: Tensor
+    equal: bool
+    p: float
+
+    @property
+    def rounding(self) -> float:
+        """Size of the rounding error of one cost: eps times the mean cost to the origin; gaps below it mean nothing."""
+        eps = torch.finfo(self.x.dtype).eps
+        norms = (self.y.double().square().sum(1) @ self.a) + (self.x.double().square().sum(1) @ self.b)
+        return float(eps * norms ** (self.p / 2))
+
+
+def make_problem(
+    points: Any,
+    samples: Any,
+    p: float = 2,
+    point_weights: Any = None,
+    sample_weights: Any = None,
+    *,
+    dtype: torch.dtype | None = None,
+) -> Problem:
+    """Check the inputs of a transport problem and put it in normal form.
+
+    Args:
+        points: (n, d), or (n,) for d = 1.
+        samples: (m, d), or (m,) for d = 1; cast to the dtype of the points.
+        p: power of the cost, p >= 1.
+        point_weights: (n,) non-negative, any scale; None for equal weights.
+        sample_weights: (m,) non-negative, any scale; None for equal weights.
+        dtype: arithmetic to use instead of the points' own (half precision is always computed in float32).
+
+    Returns:
+        The problem, detached from any graph; no input is written to.
+
+    Raises:
+        ValueError: wrong shape, device or power, no rows, NaN or infinity, unusable weights.
+    """
+    check_power(p)
+    x, y = as_table(points, "points"), as_table(samples, "samples")
+    if x.shape[1] != y.shape[1]:
+        raise ValueError(
+            f"samples: got shape {tuple(y.shape)} with points of shape {tuple(x.shape)}; expected the same last "
+            "dimension. Did you forget to select features, or to flatten?"
+        )
+    if x.device != y.device:
+        raise ValueError(
+            f"samples: got device {y.device} with points on {x.device}; expected one device. "
+            "Move one of them with .to(device)."
+        )
+    check_finite(x, "points")
+    check_finite(y, "samples")
+    work = dtype or torch.promote_types(x.dtype, torch.float32)
+    x = x.to(work)
+    shift = x.median(0).values
+    b = normalised(point_weights, len(x), "point_weights", x.device)
+    a = normalised(sample_weights, len(y), "sample_weights", x.device)
+    equal = sample_weights is None or bool((a == a[0]).all())
+    return Problem(x=x - shift, b=b, y=y.to(work) - shift, a=a, equal=equal, p=float(p))
+
+
+def check_power(p: float) -> None:
+    """Raise ValueError unless p is a finite number >= 1."""
+    if isinstance(p, bool) or not isinstance(p, (int, float)) or not 1 <= p < math.inf:
+        raise ValueError(f"p: got {p!r}; expected a number >= 1. The main choices are 1 and 2.")
+
+
+def as_table(values: Any, name: str) -> Tensor:
+    """A detached floating (rows, d) tensor of `values`; (rows,) becomes (rows, 1), integers the default dtype."""
+    table = values.detach() if isinstance(values, Tensor) else torch.as_tensor(values)
+    if table.dim() == 1:
+        table = table[:, None]
+    if table.dim() != 2:
+        hint = "Flatten each row first: .flatten(1)." if table.dim() > 2 else "Pass a batch of rows."
+        raise ValueError(f"{name}: got shape {tuple(table.shape)}; expected (rows, dimension). {hint}")
+    if 0 in table.shape:
+        raise ValueError(
+            f"{name}: got shape {tuple(table.shape)}; expected at least one row and one column. "
+            "Skip empty batches before calling."
+        )
+    if table.is_complex():
+        raise ValueError(
+            f"{name}: got dtype {table.dtype}; expected real numbers. Pass real and imaginary parts as columns."
+        )
+    return table if table.is_floating_point() else table.to(torch.get_default_dtype())
+
+
+def check_finite(table: Tensor, name: str) -> None:
+    """Raise ValueError that counts the rows that hold NaN or infinity."""
+    # A sum is finite only if all terms are (or it overflows, which the second look tells apart): one cheap pass.
+    if bool(torch.isfinite(table.sum(dtype=torch.float64))):
+        return
+    bad = ~torch.isfinite(table).all(1)
+    if bool(bad.any()):
+        first = int(bad.nonzero()[0])
+        raise ValueError(
+            f"{name}: {int(bad.sum())} of {len(table)} rows hold NaN or infinity, the first is row {first}. "
+            "Drop or impute them before calling."
+        )
+
+
+def normalised(weights: Any, count: int, name: str, device: torch.device) -> Tensor:
+    """Weights (count,) as float64 with sum 1; None gives equal weights."""
+    if weights is None:
+        return torch.full((count,), 1 / count, dtype=torch.float64, device=device)
+    w = weights.detach() if isinstance(weights, Tensor) else torch.as_tensor(weights)
+    if w.shape != (count,):
+        raise ValueError(f"{name}: got shape {tuple(w.shape)}; expected ({count},), one weight for each row.")
+    w = w.to(device=device, dtype=torch.float64)
+    if not bool(torch.isfinite(w).all()) or bool((w < 0).any()):
+        bad = int((~torch.isfinite(w) | (w < 0)).sum())
+        raise ValueError(
+            f"{name}: {bad} of {count} weights are negative, NaN or infinite; expected finite weights >= 0."
+        )
+    peak = w.max()
+    if not bool(peak > 0):
+        raise ValueError(f"{name}: all {count} weights are zero; expected a positive sum.")
+    w = w / peak  # so that neither huge nor tiny weights overflow the sum
+    return w / w.sum()

@@ -1,0 +1,113 @@
+"""What a solve returns: bounds, potential, plan, and why it stopped."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+ENTRIES = 1 << 17
+
+
+class Status(enum.Enum):
+    """Why a solver stopped. Set only by the loop that stopped; `remedy` says what to do about it."""
+
+    CONVERGED = "converged"
+    MAX_STEPS = "max_steps"
+    STALLED = "stalled"
+
+    @property
+    def remedy(self) -> str:
+        """What to do, in one sentence."""
+        return _REMEDIES[self]
+
+
+_REMEDIES = {
+    Status.CONVERGED: "Nothing to do: the gap is within the tolerance.",
+    Status.MAX_STEPS: "Allow more steps (max_steps), or ask for a looser tolerance.",
+    Status.STALLED: "The arithmetic allows no further progress: pass float64 tensors, or ask for a looser tolerance.",
+}
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """A transport plan as a list of entries: sample `rows[e]` sends `mass[e]` to point `cols[e]`.
+
+    Attributes:
+        rows: (entries,) int64, sample indices in no particular order; every sample occurs.
+        cols: (entries,) int64, point indices.
+        mass: (entries,) float64, non-negative; the row sums are the sample weights, the column sums the point weights.
+        shape: (m, n).
+    """
+
+    rows: Tensor
+    cols: Tensor
+    mass: Tensor
+    shape: tuple[int, int]
+
+    def to_sparse(self) -> Tensor:
+        """The plan as a coalesced sparse COO tensor of shape (m, n), float64."""
+        return torch.sparse_coo_tensor(
+            torch.stack((self.rows, self.cols)), self.mass, self.shape, check_invariants=False
+        ).coalesce()
+
+    def blocks(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Rows, columns and masses in blocks of ENTRIES, so that work of size entries x d stays small."""
+        for start in range(0, len(self.rows), ENTRIES):
+            part = slice(start, start + ENTRIES)
+            yield self.rows[part], self.cols[part], self.mass[part]
+
+    def column_sums(self) -> Tensor:
+        """Mass received by each point, (n,) float64."""
+        return torch.bincount(self.cols, weights=self.mass, minlength=self.shape[1])
+
+
+@dataclass(frozen=True, repr=False)
+class Transport:
+    """Optimal transport between n points and m samples: two bounds, and what attains them.
+
+    Attributes:
+        value: the cost of `plan`, W_p^p(points, samples) from above (p-th power, not rooted).
+        lower: the semi-dual at `potential`, W_p^p from below.
+        gap: (value - lower) / value, the relative distance between the bounds; 0 when both agree to rounding.
+        potential: (n,) float64 dual potential v, centred so that sum_i b_i v_i = 0.
+        transform: (m,) float64 c-transform min_i(c_ki - v_i), the potential of the samples.
+        plan: the feasible plan, as `Coupling`; samples on a cell's boundary may be split.
+        cell_mass: (n,) float64 mass of each Laguerre cell of `potential`, before the plan moves the surplus.
+        marginal_error: total variation distance between `cell_mass` and the point weights, in [0, 1]: the mass
+            that the plan had to move away from the nearest cell.
+        steps: passes over all samples.
+        status: why the solver stopped.
+    """
+
+    value: float
+    lower: float
+    gap: float
+    potential: Tensor
+    transform: Tensor
+    plan: Coupling
+    cell_mass: Tensor
+    marginal_error: float
+    steps: int
+    status: Status
+
+    @property
+    def assignment(self) -> Tensor:
+        """(m,) int64: the point that receives each sample, or most of it where the plan splits it."""
+        rows, cols, mass = self.plan.rows, self.plan.cols, self.plan.mass
+        if len(rows) == self.plan.shape[0]:  # no sample is split
+            return torch.empty_like(cols).scatter_(0, rows, cols)
+        order = torch.argsort(mass, stable=True)
+        order = order[torch.argsort(rows[order], stable=True)]
+        last_of_row = torch.cat((rows[order][1:] != rows[order][:-1], rows.new_ones(1, dtype=torch.bool)))
+        return cols[order[last_of_row]]
+
+    def __repr__(self) -> str:
+        n, m = self.plan.shape[1], self.plan.shape[0]
+        return (
+            f"Transport({n} points, {m} samples, value={self.value:.6g}, lower={self.lower:.6g}, "
+            f"gap={self.gap:.1e}, steps={self.steps}, status={self.status.value})"
+        )

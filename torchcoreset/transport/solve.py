@@ -1,0 +1,352 @@
+"""The way from points and samples to an optimal plan: anneal on subsamples, correct on all samples, balance.
+
+    v (n,) potential      g (n,) gradient b - mass of the cells      D(v) semi-dual
+
+1. Coarse: Newton with shrinking smoothing on subsamples of 20 n, 100 n, ... samples carries v most of the way.
+2. Fine: a few passes over all samples; the gradient is theirs, the curvature still that of the last subsample.
+3. Balance: what the cells hold too much or too little of is moved explicitly, which gives a feasible plan.
+
+Each pass over all samples yields a lower bound D(v), each plan an upper bound, and the loop ends when they meet.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..errors import ConvergenceError, ConvergenceWarning
+from .balance import DUST, balance, spread
+from .cost import paired, pairwise
+from .engine import DenseEngine, HardPass
+from .line import sorted_transport
+from .newton import Curvature, anneal, curvature_at
+from .problem import Problem, make_problem
+from .result import Coupling, Status, Transport
+
+EXACT_GAP = 1e-9
+COARSE, FINE = 20, 100  # samples a point in the first and in the last subsample
+CORRECTIONS = 4  # Newton steps on all samples before the surplus is moved
+LOST = 0.3  # mass error beyond which a warm start is worth no more than a cold one
+ROUNDS = 8  # of balancing, each with four times as many movable samples
+QUOTA = 16  # movable samples in every cell, beyond what its own surplus asks for
+LEAST_ETA = 1e-4  # of the mean cost: smoothing below it changes nothing that a gap would show
+MOVABLE_ELEMENTS = 1 << 24  # of the float64 cost block of the samples that may move: 128 MiB
+
+
+def transport(
+    points: Any,
+    samples: Any,
+    p: float = 2,
+    point_weights: Any = None,
+    sample_weights: Any = None,
+    *,
+    tolerance: float = 1e-3,
+    exact: bool = False,
+    start: Tensor | None = None,
+    max_steps: int = 100,
+) -> Transport:
+    """Optimal transport between weighted points and weighted samples, with a certified gap.
+
+    Solves max_v sum_k a_k min_i [|y_k - x_i|^p - v_i] + sum_i b_i v_i, the semi-dual of
+
+        W_p^p = min { sum_ki pi_ki |y_k - x_i|^p : pi >= 0, row sums a, column sums b },
+
+    and returns a potential v (a lower bound) together with a feasible plan pi (an upper bound).
+
+    Args:
+        points: (n, d), or (n,) when d = 1. Float32 and float64 are computed as they are, half precision in float32.
+        samples: (m, d), or (m,) when d = 1; cast to the dtype of the points.
+        p: power of the Euclidean distance, p >= 1.
+        point_weights: (n,) non-negative, any scale; equal if None.
+        sample_weights: (m,) non-negative, any scale; equal if None.
+        tolerance: relative gap (value - lower) / value to stop at, in (0, 1). The default 1e-3 is far below the
+            sampling error of most uses.
+        exact: solve in float64 to a gap of 1e-9, whatever `tolerance` says.
+        start: (n,) potential to start from, such as that of an earlier solve with nearby points.
+        max_steps: bound on the passes over all samples.
+
+    Returns:
+        `Transport`: bounds, gap, potential, plan, and the status that says why the solver stopped.
+
+    Raises:
+        ValueError: unusable inputs, named.
+        ConvergenceError: `exact` was asked for and not reached; carries the best result.
+
+    Warns:
+        ConvergenceWarning: the tolerance was not reached; the result says by how much.
+
+    Example:
+        >>> import torch, torchcoreset as tc
+        >>> plan = tc.transport(torch.tensor([0.0, 10.0]), torch.tensor([0.0, 1.0, 2.0, 3.0]), p=2)
+        >>> plan.value, plan.assignment.tolist()
+        (28.5, [0, 0, 1, 1])
+
+    Source: semi-dual and cells: Aurenhammer, Hoffmann, Aronov (1998); Claici, Genevay, Solomon (2020), section 4.
+    """
+    check_tolerance(tolerance)
+    check_count(max_steps, "max_steps")
+    problem = make_problem(points, samples, p, point_weights, sample_weights, dtype=torch.float64 if exact else None)
+    result = solve(problem, tolerance=EXACT_GAP if exact else tolerance, exact=exact, start=start, max_steps=max_steps)
+    if result.status is not Status.CONVERGED:
+        report_unconverged(result, EXACT_GAP if exact else tolerance, exact=exact)
+    return result
+
+
+def report_unconverged(result: Transport, tolerance: float, *, exact: bool) -> None:
+    """Raise for an exact solve, warn for another."""
+    message = (
+        f"transport stopped ({result.status.value}) at a relative gap of {result.gap:.1e} after {result.steps} passes; "
+        f"{tolerance:.1e} was asked for. {result.status.remedy}"
+    )
+    if exact:
+        raise ConvergenceError(message, result)
+    warnings.warn(ConvergenceWarning(message, result), stacklevel=3)
+
+
+def check_tolerance(tolerance: float) -> None:
+    """Raise ValueError unless 0 < tolerance < 1."""
+    if not 0 < tolerance < 1:
+        raise ValueError(f"tolerance: got {tolerance!r}; expected a relative gap in (0, 1), such as 1e-3.")
+
+
+def check_count(count: int, name: str) -> None:
+    """Raise ValueError unless count is a positive integer."""
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ValueError(f"{name}: got {count!r}; expected a positive integer.")
+
+
+def solve(problem: Problem, *, tolerance: float, exact: bool, start: Tensor | None, max_steps: int) -> Transport:
+    """Solve a checked problem; points of weight zero are left out and given their potential afterwards."""
+    v = None if start is None else check_start(start, problem)
+    support = problem.b > 0
+    if bool(support.all()):
+        return _Solver(problem, tolerance, exact, max_steps).run(v)
+    inner = replace(problem, x=problem.x[support], b=problem.b[support])
+    result = _Solver(inner, tolerance, exact, max_steps).run(None if v is None else v[support])
+    return _with_idle_points(result, problem, support)
+
+
+def check_start(start: Tensor, problem: Problem) -> Tensor:
+    """The starting potential as float64 on the problem's device, or ValueError."""
+    v = torch.as_tensor(start).detach().to(problem.b)
+    if v.shape != problem.b.shape or not bool(torch.isfinite(v).all()):
+        raise ValueError(
+            f"start: got shape {tuple(v.shape)}; expected {len(problem.b)} finite numbers, one for each point. "
+            "Pass the potential of an earlier result with as many points, or None."
+        )
+    return v
+
+
+class _Solver:
+    """One solve: the engine, and the best bounds found so far with what attains them."""
+
+    def __init__(self, problem: Problem, tolerance: float, exact: bool, max_steps: int) -> None:
+        self.problem, self.tolerance, self.exact, self.max_steps = problem, tolerance, exact, max_steps
+        self.engine = DenseEngine(problem)
+        self.noise = 4 * problem.rounding
+        self.least_eta = 64 * problem.rounding
+        self.work = 0.0  # passes over subsamples, by their share of the samples
+        self.lower, self.value = -math.inf, math.inf
+        self.potential: Tensor = problem.b.new_zeros(len(problem.x))
+        self.cells: HardPass | None = None
+        self.plan: Coupling | None = None
+
+    def run(self, start: Tensor | None) -> Transport:
+        """Approach, correct and balance until the bounds meet."""
+        v, cells, curvature = self._approach(start)
+        if self.gap <= self.tolerance:
+            return self._result(Status.CONVERGED)
+        if curvature is not None:
+            v, cells = self._correct(v, cells, curvature)
+        for round_ in range(ROUNDS):
+            gap = self.gap
+            v = self._balance(v, cells, widen=4**round_)
+            if self.gap <= self.tolerance:
+                return self._result(Status.CONVERGED)
+            cells = self._look(v)
+            if self.gap <= self.tolerance:
+                return self._result(Status.CONVERGED)
+            if self.steps >= self.max_steps:
+                return self._result(Status.MAX_STEPS)
+            if round_ > 1 and self.gap > 0.9 * gap:
+                break
+        return self._result(Status.STALLED)
+
+    @property
+    def gap(self) -> float:
+        """Relative distance of the bounds; 0 when they agree to rounding."""
+        difference = self.value - self.lower
+        return 0.0 if difference <= self.noise else difference / self.value
+
+    @property
+    def steps(self) -> int:
+        """Passes over all samples so far, rounded up."""
+        return math.ceil(self.engine.passes + self.work - 1e-9)
+
+    def _look(self, v: Tensor) -> HardPass:
+        """One pass over all samples; keeps the best lower bound."""
+        cells = self.engine.hard(v)
+        if cells.dual > self.lower:
+            self.lower, self.potential, self.cells = cells.dual, v, cells
+        return cells
+
+    def _approach(self, start: Tensor | None) -> tuple[Tensor, HardPass, Curvature | None]:
+        """A potential near the optimum of all samples, its cells, and the curvature there."""
+        problem = self.problem
+        n, m = len(problem.x), len(problem.y)
+        if problem.x.shape[1] == 1:  # sorting solves it, whatever the power
+            v, plan = sorted_transport(problem)
+            self._keep_plan(plan, float(plan_cost(problem, plan)))
+            return v, self._look(v), None
+        if n == 1:
+            return self.potential, self._look(self.potential), None
+        if start is not None:
+            cells = self._look(start)
+            if float((problem.b - cells.mass).abs().sum()) / 2 <= LOST:
+                sample = self._subsample(min(m, FINE * n))
+                mean = float(problem.a @ cells.cost)
+                curvature = curvature_at(sample, start, max(0.1 * mean, self.least_eta), self.least_eta)
+                self._count(sample)
+                return start, cells, curvature
+        v = self.potential
+        mean = float(problem.a @ self._look(v).cost)
+        spread = float(problem.y.double().square().sum(1) @ problem.a + problem.x.double().square().sum(1) @ problem.b)
+        eta = max(spread, torch.finfo(problem.x.dtype).tiny) ** (problem.p / 2)
+        size = min(m, max(1024, COARSE * n))
+        while True:
+            sample = self._subsample(size)
+            v, soft, eta = anneal(sample, v, eta, max(self.least_eta, LEAST_ETA * mean))
+            self._count(sample)
+            if size >= min(m, FINE * n):
+                return v, self._look(v), Curvature.of(soft, eta)
+            size = min(m, 5 * size)
+
+    def _subsample(self, size: int) -> DenseEngine:
+        return self.engine if size >= len(self.problem.y) else self.engine.subsample(size)
+
+    def _count(self, sample: DenseEngine) -> None:
+        if sample is not self.engine:
+            self.work += sample.passes * len(sample.problem.y) / len(self.problem.y)
+
+    def _correct(self, v: Tensor, cells: HardPass, curvature: Curvature) -> tuple[Tensor, HardPass]:
+        """Newton steps with the gradient of all samples, while they raise the semi-dual and the gap needs them."""
+        for _ in range(CORRECTIONS):
+            g = self.problem.b - cells.mass
+            direction = curvature.solve(g)
+            expected_rise = float(g @ direction) / 2
+            if self.steps >= self.max_steps or expected_rise <= 0.25 * self.tolerance * cells.dual:
+                break
+            trial = v + direction
+            trial_cells = self._look(trial)
+            if trial_cells.dual <= cells.dual:
+                break
+            v, cells = trial, trial_cells
+        return v, cells
+
+    def _balance(self, v: Tensor, cells: HardPass, widen: int) -> Tensor:
+        """A feasible plan from the cells of v; keeps the best upper bound; returns the potential that goes with it."""
+        problem = self.problem
+        n = len(problem.x)
+        surplus = cells.mass - problem.b
+        movable = self._movable(cells, surplus, widen)
+        cost = pairwise(problem.y[movable].double(), problem.x.double(), problem.p)
+        mean = float(problem.a @ cells.cost)
+        excess = float(surplus.clamp(min=0).sum())
+        cell = cells.cell[movable]
+        balanced = balance(
+            cost.cpu().numpy(),
+            cell.cpu().numpy(),
+            problem.a[movable].cpu().numpy(),
+            surplus.cpu().numpy(),
+            v.cpu().numpy(),
+            # A path has a few arcs, and what travels on each pays at most the allowance more than it must.
+            allowance=problem.rounding if self.exact else 0.1 * self.tolerance * mean / widen / max(excess, 1e-3),
+            patience=None if self.exact else 4 * n,
+        )
+        rows, cols, mass = (
+            torch.as_tensor(array).to(v.device) for array in (balanced.rows, balanced.cols, balanced.mass)
+        )
+        value = float(problem.a @ cells.cost - problem.a[movable] @ cells.cost[movable] + mass @ cost[rows, cols])
+        fixed = torch.ones(len(problem.y), dtype=torch.bool, device=v.device)
+        fixed[movable] = False
+        still = fixed.nonzero()[:, 0]
+        plan = Coupling(
+            torch.cat((still, movable[rows])),
+            torch.cat((cells.cell[still], cols)),
+            torch.cat((problem.a[still], mass)),
+            (len(problem.y), n),
+        )
+        self._keep_plan(plan, value)
+        return torch.as_tensor(balanced.potential).to(v)
+
+    def _movable(self, cells: HardPass, surplus: Tensor, widen: int) -> Tensor:
+        """Indices of the samples that may change cell: those of each cell with the least slack."""
+        problem = self.problem
+        n, m = len(problem.x), len(problem.y)
+        quota = widen * (QUOTA + 4 * surplus.abs() * m + 2 * float(surplus.abs().sum()) * m / n)
+        near = min(m, 2 * math.ceil(float(quota.clamp(max=m).sum())))
+        order = cells.slack.topk(near, largest=False).indices if near < m else torch.argsort(cells.slack)
+        order = order[torch.argsort(cells.cell[order], stable=True)]
+        cell = cells.cell[order]
+        first = torch.searchsorted(cell, torch.arange(n, device=cell.device))
+        rank = torch.arange(len(order), device=cell.device) - first[cell]
+        chosen = order[(rank < quota[cell]) & (problem.a[order] > 0)]
+        limit = max(n, MOVABLE_ELEMENTS // n)
+        return chosen if len(chosen) <= limit else chosen[cells.slack[chosen].topk(limit, largest=False).indices]
+
+    def _keep_plan(self, plan: Coupling, value: float) -> None:
+        """Keep the plan if it is better; what no path could move is first spread over whoever lacks it."""
+        excess = plan.column_sums() - self.problem.b
+        if float(excess.abs().max()) > 10 * DUST / len(excess):
+            arrays = spread(*(t.cpu().numpy() for t in (plan.rows, plan.cols, plan.mass, excess)))
+            rows, cols, mass = (torch.as_tensor(array).to(excess.device) for array in arrays)
+            plan = Coupling(rows, cols, mass, plan.shape)
+            value = float(plan_cost(self.problem, plan))
+        if value < self.value:
+            self.value, self.plan = value, plan
+
+    def _result(self, status: Status) -> Transport:
+        assert self.cells is not None, "every run looks"
+        assert self.plan is not None, "every run balances"
+        shift = self.problem.b @ self.potential
+        error = float((self.cells.mass - self.problem.b).abs().sum()) / 2
+        return Transport(
+            value=self.value,
+            lower=min(self.lower, self.value),
+            gap=self.gap,
+            potential=self.potential - shift,
+            transform=self.cells.cost - self.potential[self.cells.cell] + shift,
+            plan=self.plan,
+            cell_mass=self.cells.mass,
+            marginal_error=error,
+            steps=self.steps,
+            status=status,
+        )
+
+
+def plan_cost(problem: Problem, plan: Coupling) -> Tensor:
+    """Cost of a plan, sum pi c, 0-d float64, a block of entries at a time."""
+    total = problem.a.new_zeros(())
+    for rows, cols, mass in plan.blocks():
+        total += mass @ paired(problem.y[rows], problem.x[cols], problem.p)
+    return total
+
+
+def _with_idle_points(result: Transport, problem: Problem, support: Tensor) -> Transport:
+    """Put points of weight zero back: no mass, and the highest potential that leaves their cells empty."""
+    n = len(problem.x)
+    used = support.nonzero()[:, 0]
+    plan = Coupling(result.plan.rows, used[result.plan.cols], result.plan.mass, (len(problem.y), n))
+    potential = result.potential.new_zeros(n)
+    potential[used] = result.potential
+    for i in (~support).nonzero()[:, 0].tolist():
+        point = problem.x[i].expand_as(problem.y)
+        potential[i] = (paired(problem.y, point, problem.p) - result.transform).min()
+    mass = result.cell_mass.new_zeros(n)
+    mass[used] = result.cell_mass
+    return replace(result, plan=plan, potential=potential, cell_mass=mass)
