@@ -1,0 +1,160 @@
+"""Value and gradient of an optimal transport cost, attached to the graph without differentiating the solver.
+
+At the optimal plan pi and potential v, the envelope theorem (Danskin 1967) gives the derivatives of
+W_p^p = min_pi max_v ... with both held fixed:
+
+    d/dx_i = sum_k pi_ki grad_x |y_k - x_i|^p        d/dy_k = sum_i pi_ki grad_y |y_k - x_i|^p
+    d/db_i = v_i                                     d/da_k = min_i (c_ki - v_i)
+
+Weights are normalised, b = w / sum w, so the last two are projected: a constant added to v changes nothing.
+Value and gradients in x and y belong to the feasible plan that the solver returns; they are exact when its gap is 0.
+The envelope holds for first derivatives only: the plan moves with the points, which a second derivative would need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..transport.cost import paired_gradient
+from ..transport.result import Coupling, Transport
+
+Solve = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Transport]
+
+
+def attach(
+    solve: Solve,
+    points: Tensor,
+    samples: Tensor,
+    point_weights: Tensor | None,
+    sample_weights: Tensor | None,
+    p: float,
+) -> tuple[Tensor, Transport]:
+    """Solve without a graph, and return the value with envelope gradients attached.
+
+    Args:
+        solve: from the four tensors to a `Transport`; called once, outside of autograd.
+        points: (n, d) floating.
+        samples: (m, d) floating.
+        point_weights: (n,) or None.
+        sample_weights: (m,) or None.
+        p: power of the cost.
+
+    Returns:
+        The value, 0-d, float32 or float64 as the points are (half precision gives float32), and the solve's result.
+    """
+    call = _Call(solve, p)
+    value: Tensor = _Envelope.apply(points, samples, point_weights, sample_weights, call)  # type: ignore[no-untyped-call]
+    assert call.result is not None  # forward has run
+    return value, call.result
+
+
+@dataclass
+class _Call:
+    """What one loss call knows beside its tensors; the forward leaves the result here."""
+
+    solve: Solve
+    p: float
+    result: Transport | None = None
+
+
+class _Envelope(torch.autograd.Function):
+    """The value; its backward hands over to `_EnvelopeGradient`, which refuses to be differentiated."""
+
+    @staticmethod
+    def forward(
+        points: Tensor,
+        samples: Tensor,
+        point_weights: Tensor | None,
+        sample_weights: Tensor | None,
+        call: _Call,
+    ) -> Tensor:
+        # Results are kept by the caller across modes: none may be an inference tensor.
+        with torch.inference_mode(False), torch.no_grad():
+            call.result = call.solve(points, samples, point_weights, sample_weights)
+        dtype = torch.promote_types(points.dtype, torch.float32)
+        return points.new_tensor(call.result.value, dtype=dtype)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        *tensors, ctx.call = inputs
+        ctx.save_for_backward(*(_saveable(tensor) for tensor in tensors))
+
+    @staticmethod
+    def backward(ctx: Any, grad_value: Tensor) -> tuple[Tensor | None, ...]:
+        grads = _EnvelopeGradient.apply(  # type: ignore[no-untyped-call]
+            grad_value, *ctx.saved_tensors, ctx.call.result, ctx.call.p, ctx.needs_input_grad[:4]
+        )
+        return (*grads, None)
+
+
+class _EnvelopeGradient(torch.autograd.Function):
+    """Envelope gradients times the incoming one. A second derivative would silently lack the motion of the plan."""
+
+    @staticmethod
+    def forward(
+        grad_value: Tensor,
+        points: Tensor,
+        samples: Tensor,
+        point_weights: Tensor | None,
+        sample_weights: Tensor | None,
+        result: Transport,
+        p: float,
+        needed: tuple[bool, bool, bool, bool],
+    ) -> tuple[Tensor | None, ...]:
+        in_points, in_samples = position_gradients(points, samples, result.plan, p, needed[0], needed[1])
+        grads = (
+            in_points,
+            in_samples,
+            weight_gradient(result.potential, point_weights) if needed[2] and point_weights is not None else None,
+            weight_gradient(result.transform, sample_weights) if needed[3] and sample_weights is not None else None,
+        )
+        inputs = (points, samples, point_weights, sample_weights)
+        return tuple(
+            None if grad is None or like is None else (grad * grad_value).to(like.dtype)
+            for grad, like in zip(grads, inputs, strict=True)
+        )
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor | None, ...]) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        raise RuntimeError(
+            "wasserstein: a second derivative was asked for; only first derivatives exist here, because the envelope "
+            "theorem holds the plan fixed. Use a first-order optimizer or LBFGS, without create_graph=True."
+        )
+
+
+def position_gradients(
+    points: Tensor, samples: Tensor, plan: Coupling, p: float, in_points: bool, in_samples: bool
+) -> tuple[Tensor | None, Tensor | None]:
+    """Gradients of sum pi c in the points (n, d) and in the samples (m, d), float64; None where not asked for."""
+    grad_points = torch.zeros(points.shape, dtype=torch.float64, device=points.device) if in_points else None
+    grad_samples = torch.zeros(samples.shape, dtype=torch.float64, device=points.device) if in_samples else None
+    if not (in_points or in_samples):
+        return None, None
+    for rows, cols, mass in plan.blocks():
+        push = paired_gradient(samples[rows], points[cols], p).mul_(mass[:, None])
+        if grad_points is not None:
+            grad_points.index_add_(0, cols, push)
+        if grad_samples is not None:
+            grad_samples.index_add_(0, rows, push, alpha=-1)
+    return grad_points, grad_samples
+
+
+def weight_gradient(potential: Tensor, weights: Tensor) -> Tensor:
+    """Gradient in unnormalised weights w of a value whose gradient in w / sum w is the potential, float64."""
+    w = weights.double()
+    total = w.sum()
+    return (potential - (w / total) @ potential) / total
+
+
+def _saveable(tensor: Tensor | None) -> Tensor | None:
+    """Autograd refuses to save inference tensors, such as a generator's samples made under inference_mode."""
+    return tensor.clone() if tensor is not None and tensor.is_inference() else tensor

@@ -1,0 +1,123 @@
+"""The exact Wasserstein loss as a function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..transport.problem import make_problem
+from ..transport.result import Status, Transport
+from ..transport.solve import EXACT_GAP, check_count, check_tolerance, report_unconverged, solve
+from .envelope import attach
+
+
+def wasserstein(
+    points: Tensor,
+    samples: Tensor,
+    p: float = 2,
+    point_weights: Tensor | None = None,
+    sample_weights: Tensor | None = None,
+    *,
+    tolerance: float = 1e-3,
+    exact: bool = False,
+    start: Tensor | None = None,
+    max_steps: int = 100,
+) -> Tensor:
+    """W_p^p between weighted points and weighted samples, differentiable in all four.
+
+        W_p^p = min { sum_ki pi_ki |y_k - x_i|^p : pi >= 0, row sums a, column sums b }
+
+    The p-th power is not rooted and the cost is the full power: for p = 2 this is twice geomloss' value.
+
+    Args:
+        points: (n, d) floating, or (n,) when d = 1.
+        samples: (m, d), or (m,) when d = 1; cast to the dtype of the points, on the same device.
+        p: power, p >= 1.
+        point_weights: (n,) non-negative, any positive sum; equal if None.
+        sample_weights: (m,) non-negative, any positive sum; equal if None.
+        tolerance: relative gap between the value and its lower bound, in (0, 1).
+        exact: solve in float64 to a gap of 1e-9.
+        start: (n,) potential to start from.
+        max_steps: bound on passes over the samples.
+
+    Returns:
+        0-d tensor in the dtype of the points, float32 for half precision. It is an upper bound within the tolerance.
+
+    Raises:
+        ValueError: unusable inputs, named. Nothing is changed.
+        RuntimeError: a second derivative was asked for.
+
+    Warns:
+        ConvergenceWarning: the tolerance was not reached.
+
+    Gradient: in points and samples that of sum pi c at the returned plan; in weights the potentials, projected on
+    normalised weights. By the envelope theorem these are the gradients of W_p^p, exact when the gap is 0 and the
+    optimal plan is unique. Where a point meets a sample and p = 1, the zero subgradient.
+
+    Example:
+        >>> import torch, torchcoreset as tc
+        >>> x = torch.tensor([0.0, 10.0], requires_grad=True)
+        >>> value = tc.wasserstein(x, torch.tensor([0.0, 1.0, 2.0, 3.0]))
+        >>> value.backward()
+        >>> value.item(), x.grad.tolist()
+        (28.5, [-0.5, 7.5])
+
+    Source: Claici, Genevay, Solomon (2020), section 4, with the factors of the gradients put right.
+    """
+    check_tolerance(tolerance)
+    check_count(max_steps, "max_steps")
+    value, result = differentiable_transport(
+        points, samples, p, point_weights, sample_weights,
+        tolerance=tolerance, exact=exact, start=start, max_steps=max_steps,
+    )  # fmt: skip
+    if result.status is not Status.CONVERGED:
+        report_unconverged(result, EXACT_GAP if exact else tolerance, exact=exact)
+    return value
+
+
+def differentiable_transport(
+    points: Any,
+    samples: Any,
+    p: float,
+    point_weights: Any,
+    sample_weights: Any,
+    *,
+    tolerance: float,
+    exact: bool,
+    start: Tensor | None,
+    max_steps: int,
+) -> tuple[Tensor, Transport]:
+    """The value with its gradients, and the `Transport` it comes from, whatever its status."""
+
+    def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Transport:
+        problem = make_problem(
+            x, y, p, point_weights, sample_weights, dtype=torch.float64 if exact else None
+        )  # autocast must not reach the solver: half precision overflows on squared distances
+        with torch.autocast(device_type=x.device.type, enabled=False):
+            return solve(
+                problem,
+                tolerance=EXACT_GAP if exact else tolerance,
+                exact=exact,
+                start=start,
+                max_steps=max_steps,
+            )
+
+    x, y = as_rows(points, "points"), as_rows(samples, "samples")
+    if not x.is_floating_point():
+        raise ValueError(f"points: got dtype {x.dtype}; expected a floating type. Convert them with .float().")
+    return attach(solve_now, x, y, as_vector(point_weights), as_vector(sample_weights), p)
+
+
+def as_rows(values: Any, name: str) -> Tensor:
+    """A tensor with (rows,) read as (rows, 1); its place in the graph is kept."""
+    rows = values if isinstance(values, Tensor) else torch.as_tensor(values)
+    if rows.dim() == 0:
+        raise ValueError(f"{name}: got a single number; expected (rows, dimension). Pass a batch of rows.")
+    return rows[:, None] if rows.dim() == 1 else rows
+
+
+def as_vector(weights: Any) -> Tensor | None:
+    """Weights as a tensor, or None."""
+    return weights if weights is None or isinstance(weights, Tensor) else torch.as_tensor(weights)
