@@ -1,0 +1,12 @@
+"""The points: what a coreset is, and the algorithms that place it.
+
+coreset        the module        starts        where points begin        cells       the best place in a cell
+fixed_point    Algorithm 2       stochastic    Algorithm 1               gradient    any torch optimizer
+history        what a run says   build         from a source to a coreset
+"""
+
+from .build import build_coreset
+from .coreset import Coreset
+from .history import BuildResult, Step
+
+__all__ = ["BuildResult", "Coreset", "Step", "build_coreset"]

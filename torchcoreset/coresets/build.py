@@ -1,0 +1,266 @@
+"""From any source to a coreset: a start, an algorithm, a loop that stops."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import torch
+from torch import Generator, Tensor
+
+from ..sources import Source, SourceExhausted, as_source
+from ..transport.problem import as_table, check_finite, check_power, make_problem, normalised
+from ..transport.result import Status, Transport
+from ..transport.solve import check_count, report_unconverged, solve
+from .coreset import Coreset
+from .fixed_point import FixedPoint
+from .gradient import GradientDescent, OptimizerFactory
+from .history import BuildResult, Step, settled
+from .progress import Progress
+from .starts import check_size, make_generator, separated, start_points
+from .stochastic import StochasticDescent
+
+ALGORITHMS = ("auto", "fixed_point", "sgd", "gradient")
+DEFAULT_STEPS = {"auto": 300, "fixed_point": 300, "sgd": 1000, "gradient": 300}
+COARSE = 100  # samples a point on which a fixed point is found before it is found on all samples
+HELD, HELD_PER_POINT = 100_000, 200  # samples held of a source that has no size
+BATCH = 50  # samples a point in a batch of Algorithm 1
+
+
+class Descent(Protocol):
+    """An algorithm: evaluate the present points, then move them."""
+
+    @property
+    def points(self) -> Tensor: ...
+
+    def evaluate(self) -> Transport: ...
+
+    def move(self, result: Transport) -> None: ...
+    def finish(self) -> Tensor: ...
+
+
+def build_coreset(
+    source: Any,
+    size: int,
+    p: float = 2,
+    *,
+    algorithm: str = "auto",
+    init: str | Tensor = "random",
+    weights: Any = None,
+    sample_weights: Any = None,
+    samples: int | None = None,
+    steps: int | None = None,
+    tolerance: float = 1e-3,
+    batch_size: int | None = None,
+    rate: float = 1.0,
+    optimizer: OptimizerFactory | None = None,
+    seed: int | Generator = 0,
+    progress: bool | None = None,
+    callback: Callable[[Step], None] | None = None,
+) -> BuildResult:
+    """Find n points whose Wasserstein distance to a source is small.
+
+    Minimises W_p^p(sum_i b_i delta_{x_i}, mu) over the points x, with weights b fixed. The problem is not convex:
+    another seed may find another, slightly better or worse, local minimum.
+
+    Args:
+        source: anything that `as_source` reads: tensor, array, DataFrame, Dataset, DataLoader, distribution,
+            callable m -> (m, d), iterator of batches.
+        size: number of points n. More than the source has distinct rows is fine: points may coincide.
+        p: power of the distance, p >= 1. 2 puts points at means of cells, 1 at geometric medians.
+        algorithm: "fixed_point" (Algorithm 2: points to the centres of their cells, extrapolated; any p), "sgd"
+            (Algorithm 1: descent on fresh batches, constant memory), "gradient" (a torch optimizer on the loss).
+            "auto" takes "fixed_point".
+        init: "random", "kmeans++", or (n, d) points to start from.
+        weights: (n,) weights of the points; equal if None.
+        sample_weights: (rows,) weights of the source's rows, for tables and map-style datasets; equal if None.
+        samples: most samples to hold in memory. None holds all rows of a table, dataset or loader, and
+            max(100000, 200 n) samples of a distribution or callable.
+        steps: most steps; None for 300 (fixed_point, gradient) or 1000 (sgd).
+        tolerance: the run has converged when ten steps lower the value by less than this, relatively; in [0, 1).
+            Each transport is solved ten times more accurately.
+        batch_size: samples a step of "sgd"; None for 50 a point, which keeps the bias of a batch below 0.1 %.
+        rate: length of the first step of "sgd", relative to the size of a cell.
+        optimizer: for "gradient": from a list of parameters to an optimizer, such as
+            ``lambda x: torch.optim.SGD(x, lr=0.1)``; None takes Adam with a decaying rate and no weight decay.
+        seed: int or generator. The same seed gives the same bits on one machine; torch's global state is left alone.
+        progress: show a bar; None shows it on a terminal if tqdm is installed.
+        callback: called with each `Step`.
+
+    Returns:
+        `BuildResult`: coreset, transport to all samples held, history and status.
+
+    Raises:
+        ValueError: unusable arguments or samples, named; `optimizer` or `batch_size` with another algorithm.
+
+    Example:
+        >>> import torch, torchcoreset as tc
+        >>> result = tc.build_coreset(torch.distributions.Normal(0.0, 1.0), 10, samples=20_000)
+        >>> result.coreset.points.shape, round(result.distance, 2)
+        (torch.Size([10, 1]), 0.2)
+
+    Source: Claici, Genevay, Solomon (2020), Algorithms 1 and 2.
+    """
+    check_size(size)
+    check_power(p)
+    steps = _check_settings(algorithm, steps, tolerance, samples, batch_size, rate, optimizer)
+    generator = make_generator(seed)
+    read = as_source(source, sample_weights)
+    bar = Progress(steps, progress, f"coreset of {size} points")
+    run = _Run(size, p, steps, tolerance, bar, callback)
+    with bar, torch.no_grad():
+        if algorithm == "sgd":
+            return _stochastic(run, read, init, weights, samples, batch_size or BATCH * size, rate, generator)
+        y, a = _held(read, size, samples, generator)
+        points, b = _start(as_source(y, a), init, size, p, weights, generator)
+        y = y.to(points)
+        if algorithm == "gradient":
+            descent = GradientDescent(points, b, y, a, p, run.inner, steps, optimizer)
+            return run.result(run.descend(descent, len(y)), b, y, a)
+        coarse = max(COARSE * size, 5000)
+        if len(y) > 2 * coarse:
+            part = as_source(y, a).draw(coarse, generator)
+            points = run.descend(FixedPoint(points, b, part, None, p, run.inner), coarse)
+        points = run.descend(FixedPoint(points, b, y, a, p, run.inner), len(y))
+        return run.result(points, b, y, a)
+
+
+def _check_settings(
+    algorithm: str,
+    steps: int | None,
+    tolerance: float,
+    samples: int | None,
+    batch_size: int | None,
+    rate: float,
+    optimizer: OptimizerFactory | None,
+) -> int:
+    """Raise ValueError for settings that are wrong or that the algorithm would ignore; returns the number of steps."""
+    if algorithm not in ALGORITHMS:
+        raise ValueError(f"algorithm: got {algorithm!r}; expected one of {', '.join(map(repr, ALGORITHMS))}.")
+    for name, count in (("steps", steps), ("samples", samples), ("batch_size", batch_size)):
+        if count is not None:
+            check_count(count, name)
+    if not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance: got {tolerance!r}; expected a number in [0, 1), such as 1e-3.")
+    if not 0 < rate < math.inf:
+        raise ValueError(f"rate: got {rate!r}; expected a positive number; 1 moves by about the size of a cell.")
+    for name, given, needs in (
+        ("optimizer", optimizer is not None, "gradient"),
+        ("batch_size", batch_size is not None, "sgd"),
+        ("rate", rate != 1.0, "sgd"),
+    ):
+        if given and algorithm != needs:
+            raise ValueError(
+                f"{name}: given with algorithm={algorithm!r}; expected it only with algorithm={needs!r}. "
+                "Choose that algorithm or leave it out."
+            )
+    return steps or DEFAULT_STEPS[algorithm]
+
+
+def _held(source: Source, size: int, samples: int | None, generator: Generator) -> tuple[Tensor, Tensor | None]:
+    """The samples to hold in memory, and their weights."""
+    if samples is not None or source.size is not None:
+        return source.materialize(samples, generator)
+    with warnings.catch_warnings():
+        # Nobody asked for that many: an iterator that ends earlier is held whole.
+        warnings.filterwarnings("ignore", message="source: the .* ended after", category=UserWarning)
+        return source.materialize(max(HELD, HELD_PER_POINT * size), generator)
+
+
+def _start(
+    source: Source, init: str | Tensor, size: int, p: float, weights: Any, generator: Generator
+) -> tuple[Tensor, Tensor]:
+    """Starting points (n, d), float32 or float64, no two of them equal if the source allows it; and their weights."""
+    if isinstance(init, str):
+        points = start_points(source, size, init, p, generator)
+    else:
+        points = as_table(init, "init")
+        if len(points) != size:
+            raise ValueError(f"init: got {len(points)} points; expected size={size} of them.")
+        check_finite(points, "init")
+    points = points.to(torch.promote_types(points.dtype, torch.float32))
+    return separated(points, generator), normalised(weights, size, "weights", points.device)
+
+
+class _Run:
+    """The loop that every algorithm shares: record, stop, report."""
+
+    def __init__(
+        self,
+        size: int,
+        p: float,
+        steps: int,
+        tolerance: float,
+        progress: Progress,
+        callback: Callable[[Step], None] | None,
+    ) -> None:
+        self.size, self.p, self.steps, self.tolerance = size, p, steps, tolerance
+        self.inner = min(1e-2, max(0.1 * tolerance, 1e-6))
+        self.progress, self.callback = progress, callback
+        self.history: list[Step] = []
+        self.status = Status.MAX_STEPS
+        self._began = time.perf_counter()
+
+    def descend(self, descent: Descent, samples: int, *, until_settled: bool = True) -> Tensor:
+        """Evaluate and move until the value has settled or the steps are used up; returns the points."""
+        self.status = Status.MAX_STEPS
+        while len(self.history) < self.steps:
+            result = descent.evaluate()
+            step = Step(
+                step=len(self.history),
+                value=result.value,
+                lower=result.lower,
+                gap=result.gap,
+                samples=samples,
+                seconds=time.perf_counter() - self._began,
+            )
+            self.history.append(step)
+            self.progress.update(result.value, result.gap)
+            if self.callback is not None:
+                self.callback(step)
+            descent.move(result)
+            if until_settled and settled(self.history, self.tolerance):
+                self.status = Status.CONVERGED
+                break
+        return descent.finish()
+
+    def result(self, points: Tensor, b: Tensor, y: Tensor, a: Tensor | None) -> BuildResult:
+        """The finished coreset with its transport to all samples held."""
+        problem = make_problem(points, y, self.p, b, a)
+        accuracy = max(self.tolerance, 1e-6)
+        transport = solve(problem, tolerance=accuracy, exact=False, start=None, max_steps=100)
+        if transport.status is not Status.CONVERGED:
+            report_unconverged(transport, accuracy, exact=False)
+        return BuildResult(Coreset(points, b), transport, self.history, self.status, self.p)
+
+
+def _stochastic(
+    run: _Run,
+    source: Source,
+    init: str | Tensor,
+    weights: Any,
+    samples: int | None,
+    batch_size: int,
+    rate: float,
+    generator: Generator,
+) -> BuildResult:
+    """Algorithm 1; an iterator that ends early ends the run, which is then measured on its last batch."""
+    points, b = _start(source, init, run.size, run.p, weights, generator)
+    descent = StochasticDescent(points, b, source, batch_size, run.p, run.inner, rate, run.steps // 2, generator)
+    try:
+        run.descend(descent, batch_size, until_settled=False)
+        y, a = _held(source, run.size, samples, generator)
+    except SourceExhausted:
+        if not run.history:
+            raise
+        warnings.warn(
+            f"source: the iterator ended after {len(run.history)} of {run.steps} steps; the result is measured on "
+            "its last batch. Pass a list of batches or a DataLoader to read them more than once.",
+            UserWarning,
+            stacklevel=3,
+        )
+        y, a = descent.batch, None
+    return run.result(descent.finish(), b, y.to(points), a)

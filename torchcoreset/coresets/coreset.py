@@ -1,0 +1,137 @@
+"""The coreset itself: weighted points, as a module whose points can be trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils.data import TensorDataset
+
+from ..sources import as_source
+from ..transport.problem import as_table, check_finite, normalised
+from .starts import check_size, make_generator, start_points
+
+
+class Coreset(nn.Module):
+    """n weighted points that stand in for a distribution.
+
+    Args:
+        points: (n, d), or (n,) for d = 1; floats keep their dtype, integers become the default dtype. Copied.
+        weights: (n,) non-negative, any positive sum; equal if None.
+
+    Attributes:
+        points: (n, d) `nn.Parameter`.
+        weights: (n,) buffer with sum 1, in the dtype of the points.
+
+    Raises:
+        ValueError: wrong shapes, NaN or infinity, unusable weights.
+
+    Example:
+        >>> import torch, torchcoreset as tc
+        >>> coreset = tc.Coreset(torch.tensor([[0.0, 0.0], [2.0, 4.0]]))
+        >>> coreset.expectation(lambda x: x.square()).tolist()
+        [2.0, 8.0]
+    """
+
+    weights: Tensor
+
+    def __init__(self, points: Any, weights: Any = None) -> None:
+        super().__init__()
+        table = as_table(points, "points")
+        check_finite(table, "points")
+        self.points = nn.Parameter(table.clone())
+        shares = normalised(weights, len(table), "weights", table.device)
+        self.register_buffer("weights", shares.to(table.dtype))
+
+    @classmethod
+    def from_source(
+        cls, source: Any, size: int, *, init: str = "random", p: float = 2, seed: int | torch.Generator = 0
+    ) -> Coreset:
+        """Start a coreset from samples of a source, with equal weights.
+
+        Args:
+            source: anything that `as_source` reads.
+            size: number of points n; more than the source has rows gives repeated rows.
+            init: "random" for a random subset, whose density follows the data as a balanced coreset's does;
+                "kmeans++" for samples that are far from each other.
+            p: power of the distance in k-means++.
+            seed: int or generator; torch's global state is left alone.
+        """
+        check_size(size)
+        return cls(start_points(as_source(source), size, init, p, make_generator(seed)))
+
+    @property
+    def size(self) -> int:
+        """Number of points n."""
+        return len(self.points)
+
+    def pushforward(self, network: Callable[[Tensor], Tensor]) -> Coreset:
+        """The coreset of the image: f applied to every point, weights kept. No graph, and the mode of f is not changed.
+
+        Args:
+            network: f, from (n, d) to (n, d').
+
+        Raises:
+            ValueError: f returns another number of rows.
+        """
+        with torch.no_grad():
+            image = network(self.points)
+        if len(image) != self.size:
+            raise ValueError(f"network: got {len(image)} rows for {self.size} points; expected one row for each point.")
+        return Coreset(image, self.weights)
+
+    def expectation(self, f: Callable[[Tensor], Tensor]) -> Tensor:
+        """sum_i w_i f(x_i), differentiable in the points; f maps (n, d) to (n, ...)."""
+        values = f(self.points)
+        if values.dim() == 0 or len(values) != self.size:
+            raise ValueError(
+                f"f: got values of shape {tuple(values.shape)} for {self.size} points; expected one for each point."
+            )
+        mean: Tensor = torch.tensordot(self.weights.to(values.dtype), values, dims=1)
+        return mean
+
+    def to_dataset(self) -> TensorDataset:
+        """Points and weights as a `TensorDataset` of pairs (x_i, w_i), detached copies."""
+        return TensorDataset(self.points.detach().clone(), self.weights.clone())
+
+    def save(self, path: str | Path) -> None:
+        """Write points and weights to a .pt (torch) or .npz (numpy) file; neither needs pickle to be read."""
+        saved = {"points": self.points.detach().cpu(), "weights": self.weights.cpu()}
+        if _suffix(path) == ".npz":
+            # numpy has no bfloat16, and float32 holds both half precisions exactly.
+            arrays = {key: t.to(torch.promote_types(t.dtype, torch.float32)).numpy() for key, t in saved.items()}
+            with open(path, "wb") as file:
+                np.savez(file, **arrays)
+        else:
+            torch.save(saved, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Coreset:
+        """Read what `save` wrote, on the CPU. Nothing in the file is executed."""
+        if _suffix(path) == ".npz":
+            with np.load(path, allow_pickle=False) as file:
+                saved = {key: torch.from_numpy(file[key]) for key in file.files}
+        else:
+            saved = torch.load(path, map_location="cpu", weights_only=True)
+        missing = {"points", "weights"} - set(saved)
+        if missing:
+            raise ValueError(
+                f"path: {path} holds no {' and no '.join(sorted(missing))}; expected a file by Coreset.save."
+            )
+        return cls(saved["points"], saved["weights"])
+
+    def extra_repr(self) -> str:
+        """Shape, dtype and whether the weights are equal."""
+        equal = bool((self.weights == self.weights[0]).all())
+        return f"size={self.size}, dimension={self.points.shape[1]}, weights={'equal' if equal else 'unequal'}"
+
+
+def _suffix(path: str | Path) -> str:
+    suffix = Path(path).suffix
+    if suffix not in (".pt", ".npz"):
+        raise ValueError(f"path: got {path}; expected a file name that ends in .pt or .npz.")
+    return suffix

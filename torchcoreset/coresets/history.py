@@ -1,0 +1,70 @@
+"""What a run leaves behind: its steps, its result, and the rule by which it stops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..transport.result import Status, Transport
+from .coreset import Coreset
+
+WINDOW = 10  # steps over which an improvement is measured
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a run.
+
+    Attributes:
+        step: counted from 0, the start.
+        value: W_p^p of the points before the step, on the samples that the step used.
+        lower: its lower bound.
+        gap: (value - lower) / value.
+        samples: number of samples that the step used.
+        seconds: time since the run began, at the end of the step.
+    """
+
+    step: int
+    value: float
+    lower: float
+    gap: float
+    samples: int
+    seconds: float
+
+
+@dataclass(frozen=True, repr=False)
+class BuildResult:
+    """A coreset and how it came about.
+
+    Attributes:
+        coreset: the points.
+        transport: `Transport` of the points on all samples in use: the distance, its lower bound and the plan.
+        history: one `Step` for each step.
+        status: CONVERGED if the value had stopped falling, MAX_STEPS if the steps ran out.
+        p: power of the cost.
+    """
+
+    coreset: Coreset
+    transport: Transport
+    history: list[Step]
+    status: Status
+    p: float
+
+    @property
+    def distance(self) -> float:
+        """W_p between the coreset and the samples, rooted, in the unit of the data."""
+        return float(self.transport.value ** (1 / self.p))
+
+    def __repr__(self) -> str:
+        return (
+            f"BuildResult({self.coreset.size} points, W_{self.p:g}={self.distance:.6g}, "
+            f"gap={self.transport.gap:.1e}, steps={len(self.history)}, status={self.status.value})"
+        )
+
+
+def settled(history: Sequence[Step], tolerance: float) -> bool:
+    """Whether the last WINDOW steps on the same samples lowered the value by less than `tolerance` of itself."""
+    recent = history[-WINDOW - 1 :]
+    if len(recent) <= WINDOW or recent[0].samples != recent[-1].samples:
+        return bool(recent) and recent[-1].value == 0
+    return recent[0].value - min(step.value for step in recent) <= tolerance * recent[0].value

@@ -1,0 +1,52 @@
+"""A progress bar on long work: tqdm where it is installed and somebody looks at the terminal."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Any
+
+
+class Progress:
+    """A bar that counts steps and shows the value and gap of the last one; silent when nobody looks.
+
+    Args:
+        total: number of steps, at most.
+        show: True or False; None shows the bar if tqdm is installed and stderr is a terminal.
+        label: what is being done.
+
+    Raises:
+        ImportError: `show` is True and tqdm is missing.
+    """
+
+    def __init__(self, total: int, show: bool | None, label: str) -> None:
+        self._bar: Any = None
+        if show is None:
+            show = sys.stderr.isatty()
+            try:
+                import tqdm  # noqa: F401
+            except ImportError:
+                show = False
+        if show:
+            try:
+                from tqdm import tqdm as bar
+            except ImportError as error:
+                raise ImportError(
+                    "progress=True needs tqdm: pip install 'torchcoreset[progress]', or pass progress=False."
+                ) from error
+            self._bar = bar(total=total, desc=label, unit="step")
+
+    def update(self, value: float, gap: float) -> None:
+        """One step is done."""
+        if self._bar is not None:
+            self._bar.set_postfix_str(f"value {value:.5g}, gap {gap:.0e}", refresh=False)
+            self._bar.update()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()

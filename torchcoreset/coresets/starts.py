@@ -1,0 +1,82 @@
+"""Where the points begin: random samples, or samples far from each other (k-means++)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Generator, Tensor
+
+from ..sources import Source
+from ..transport.cost import pairwise
+
+STARTS = ("random", "kmeans++")
+POOL = 20  # samples a point among which k-means++ chooses
+
+
+def make_generator(seed: int | Generator) -> Generator:
+    """A CPU generator from a seed, or the one given."""
+    if isinstance(seed, Generator):
+        return seed
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise ValueError(f"seed: got {seed!r}; expected an int or a torch.Generator.")
+    return torch.Generator().manual_seed(seed)
+
+
+def check_size(size: int) -> None:
+    """Raise ValueError unless size is a positive integer."""
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise ValueError(f"size: got {size!r}; expected a positive number of points.")
+
+
+def start_points(source: Source, size: int, init: str, p: float, generator: Generator) -> Tensor:
+    """Exactly `size` starting points (size, d), drawn from the source; rows repeat if it has fewer."""
+    if init not in STARTS:
+        raise ValueError(f"init: got {init!r}; expected one of {', '.join(map(repr, STARTS))}.")
+    if init == "random":
+        return repeat_to(source.draw(size, generator), size, generator)
+    pool = source.draw(max(1000, POOL * size), generator)
+    return kmeans_plus_plus(pool, size, p, generator)
+
+
+def repeat_to(rows: Tensor, size: int, generator: Generator) -> Tensor:
+    """The rows, followed by random repetitions of them up to `size`."""
+    missing = size - len(rows)
+    if missing <= 0:
+        return rows[:size]
+    again = torch.randint(len(rows), (missing,), generator=generator, device=generator.device)
+    return torch.cat((rows, rows[again.to(rows.device)]))
+
+
+def separated(points: Tensor, generator: Generator) -> Tensor:
+    """The points, with copies of equal ones moved apart by a thousandth of the spread.
+
+    Equal points have equal gradients and would never part, although any small difference lets them share the cell.
+    """
+    _, group, count = torch.unique(points, dim=0, return_inverse=True, return_counts=True)
+    twin = count[group] > 1
+    if not bool(twin.any()):
+        return points
+    noise = torch.randn(points.shape, generator=generator, dtype=torch.float64, device=generator.device)
+    spread = points.double().std(0, unbiased=False)
+    return torch.where(twin[:, None], points + (1e-3 * spread * noise.to(points.device)).to(points.dtype), points)
+
+
+def kmeans_plus_plus(pool: Tensor, size: int, p: float, generator: Generator) -> Tensor:
+    """`size` rows of pool (m, d), each drawn with probability proportional to its distance^p to those before.
+
+    Source: Arthur, Vassilvitskii (2007). Once every row is chosen, rows repeat uniformly.
+    """
+    rows = pool.to(torch.promote_types(pool.dtype, torch.float32))
+    rows = rows - rows.median(0).values
+    uniform = torch.rand(size, generator=generator, dtype=torch.float64, device=generator.device).tolist()
+    chosen = [min(int(uniform[0] * len(rows)), len(rows) - 1)]
+    nearest = torch.full((len(rows),), torch.inf, dtype=rows.dtype, device=rows.device)
+    for u in uniform[1:]:
+        last = chosen[-1]
+        nearest = torch.minimum(nearest, pairwise(rows, rows[last : last + 1], p)[:, 0])
+        nearest[last] = 0
+        total = nearest.double().cumsum(0)
+        if not bool(total[-1] > 0):  # all rows coincide with chosen ones
+            chosen.append(min(int(u * len(rows)), len(rows) - 1))
+            continue
+        chosen.append(min(int(torch.searchsorted(total, u * total[-1], right=True)), len(rows) - 1))
+    return pool[torch.tensor(chosen, device=pool.device)]
