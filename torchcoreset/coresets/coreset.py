@@ -103,9 +103,9 @@ class Coreset(nn.Module):
         saved = {"points": self.points.detach().cpu(), "weights": self.weights.cpu()}
         if _suffix(path) == ".npz":
             # numpy has no bfloat16, and float32 holds both half precisions exactly.
-            arrays = {key: t.to(torch.promote_types(t.dtype, torch.float32)).numpy() for key, t in saved.items()}
+            points, weights = (t.to(torch.promote_types(t.dtype, torch.float32)).numpy() for t in saved.values())
             with open(path, "wb") as file:
-                np.savez(file, **arrays)
+                np.savez(file, points=points, weights=weights)
         else:
             torch.save(saved, path)
 
