@@ -12,6 +12,7 @@ import torch
 from torch import Generator, Tensor
 
 from ..sources import Source, SourceExhausted, as_source
+from ..transport.choose import check_engine
 from ..transport.problem import as_table, check_finite, check_power, make_problem, normalised
 from ..transport.result import Status, Transport
 from ..transport.solve import check_count, report_unconverged, solve
@@ -60,6 +61,7 @@ def build_coreset(
     seed: int | Generator = 0,
     progress: bool | None = None,
     callback: Callable[[Step], None] | None = None,
+    engine: str = "auto",
 ) -> BuildResult:
     """Find n points whose Wasserstein distance to a source is small.
 
@@ -89,6 +91,7 @@ def build_coreset(
         seed: int or generator. The same seed gives the same bits on one machine; torch's global state is left alone.
         progress: show a bar; None shows it on a terminal if tqdm is installed.
         callback: called with each `Step`.
+        engine: "dense", "keops", "triton" or "auto", as in `transport`.
 
     Returns:
         `BuildResult`: coreset, transport to all samples held, history and status.
@@ -106,11 +109,12 @@ def build_coreset(
     """
     check_size(size)
     check_power(p)
+    check_engine(engine)
     steps = _check_settings(algorithm, steps, tolerance, samples, batch_size, rate, optimizer)
     generator = make_generator(seed)
     read = as_source(source, sample_weights)
     bar = Progress(steps, progress, f"coreset of {size} points")
-    run = _Run(size, p, steps, tolerance, bar, callback)
+    run = _Run(size, p, steps, tolerance, bar, callback, engine)
     with bar, torch.no_grad():
         if algorithm == "sgd":
             return _stochastic(run, read, init, weights, samples, batch_size or BATCH * size, rate, generator)
@@ -118,13 +122,13 @@ def build_coreset(
         points, b = _start(as_source(y, a), init, size, p, weights, generator)
         y = y.to(points)
         if algorithm == "gradient":
-            descent = GradientDescent(points, b, y, a, p, run.inner, steps, optimizer)
+            descent = GradientDescent(points, b, y, a, p, run.inner, steps, optimizer, engine)
             return run.result(run.descend(descent, len(y)), b, y, a)
         coarse = max(COARSE * size, 5000)
         if len(y) > 2 * coarse:
             part = as_source(y, a).draw(coarse, generator)
-            points = run.descend(FixedPoint(points, b, part, None, p, run.inner), coarse)
-        points = run.descend(FixedPoint(points, b, y, a, p, run.inner), len(y))
+            points = run.descend(FixedPoint(points, b, part, None, p, run.inner, engine), coarse)
+        points = run.descend(FixedPoint(points, b, y, a, p, run.inner, engine), len(y))
         return run.result(points, b, y, a)
 
 
@@ -196,10 +200,11 @@ class _Run:
         tolerance: float,
         progress: Progress,
         callback: Callable[[Step], None] | None,
+        engine: str,
     ) -> None:
         self.size, self.p, self.steps, self.tolerance = size, p, steps, tolerance
         self.inner = min(1e-2, max(0.1 * tolerance, 1e-6))
-        self.progress, self.callback = progress, callback
+        self.progress, self.callback, self.engine = progress, callback, engine
         self.history: list[Step] = []
         self.status = Status.MAX_STEPS
         self._began = time.perf_counter()
@@ -231,7 +236,7 @@ class _Run:
         """The finished coreset with its transport to all samples held."""
         problem = make_problem(points, y, self.p, b, a)
         accuracy = max(self.tolerance, 1e-6)
-        transport = solve(problem, tolerance=accuracy, exact=False, start=None, max_steps=100)
+        transport = solve(problem, tolerance=accuracy, exact=False, start=None, max_steps=100, engine=self.engine)
         if transport.status is not Status.CONVERGED:
             report_unconverged(transport, accuracy, exact=False)
         return BuildResult(Coreset(points, b), transport, self.history, self.status, self.p)
@@ -249,7 +254,9 @@ def _stochastic(
 ) -> BuildResult:
     """Algorithm 1; an iterator that ends early ends the run, which is then measured on its last batch."""
     points, b = _start(source, init, run.size, run.p, weights, generator)
-    descent = StochasticDescent(points, b, source, batch_size, run.p, run.inner, rate, run.steps // 2, generator)
+    descent = StochasticDescent(
+        points, b, source, batch_size, run.p, run.inner, rate, run.steps // 2, generator, run.engine
+    )
     try:
         run.descend(descent, batch_size, until_settled=False)
         y, a = _held(source, run.size, samples, generator)

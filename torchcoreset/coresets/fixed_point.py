@@ -30,6 +30,7 @@ class FixedPoint:
         sample_weights: (m,) or None.
         p: power of the cost.
         tolerance: relative gap of each transport.
+        engine: of each transport.
     """
 
     def __init__(
@@ -40,10 +41,11 @@ class FixedPoint:
         sample_weights: Tensor | None,
         p: float,
         tolerance: float,
+        engine: str = "auto",
     ) -> None:
         self.points = points
         self.weights, self.samples, self.sample_weights = weights, samples, sample_weights
-        self.p, self.tolerance = p, tolerance
+        self.p, self.tolerance, self.engine = p, tolerance, engine
         self.potential: Tensor | None = None
         self.best: tuple[float, Tensor] | None = None  # lowest value, and the centres that go with it
         self._images: list[Tensor] = []
@@ -52,7 +54,9 @@ class FixedPoint:
     def evaluate(self) -> Transport:
         """Transport at the present points."""
         problem = make_problem(self.points, self.samples, self.p, self.weights, self.sample_weights)
-        result = solve(problem, tolerance=self.tolerance, exact=False, start=self.potential, max_steps=100)
+        result = solve(
+            problem, tolerance=self.tolerance, exact=False, start=self.potential, max_steps=100, engine=self.engine
+        )
         self.potential = result.potential
         return result
 

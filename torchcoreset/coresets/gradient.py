@@ -29,6 +29,7 @@ class GradientDescent:
         steps: number of steps, over which the default optimizer's rate falls to zero.
         optimizer: from a list of parameters to an optimizer. None takes Adam with a rate of a tenth of the first
             W_p and cosine decay, and no weight decay, which would pull the points to the origin.
+        engine: of each transport.
     """
 
     def __init__(
@@ -41,10 +42,11 @@ class GradientDescent:
         tolerance: float,
         steps: int,
         optimizer: OptimizerFactory | None,
+        engine: str = "auto",
     ) -> None:
         self._parameter = nn.Parameter(points.clone())
         self._measures = (samples, weights, sample_weights)
-        self._loss = CoresetLoss(p, tolerance=tolerance)
+        self._loss = CoresetLoss(p, tolerance=tolerance, engine=engine)
         self._steps = steps
         self._factory = optimizer
         self._optimizer: Optimizer | None = None

@@ -33,6 +33,7 @@ class StochasticDescent:
         rate: length of the first step, relative to the size of a cell.
         average_from: step from which iterates are averaged.
         generator: of the draws.
+        engine: of each transport.
 
     Attributes:
         batch: the samples of the last step.
@@ -49,9 +50,11 @@ class StochasticDescent:
         rate: float,
         average_from: int,
         generator: Generator,
+        engine: str = "auto",
     ) -> None:
         self.points, self.weights = points, weights
         self.source, self.batch_size, self.generator = source, batch_size, generator
+        self.engine = engine
         self.p, self.tolerance, self.rate, self.average_from = p, tolerance, rate, average_from
         self.potential: Tensor | None = None
         self.average = points.double()
@@ -64,7 +67,9 @@ class StochasticDescent:
         batch = self.source.draw(self.batch_size, self.generator)
         self.batch = batch.to(self.points)
         problem = make_problem(self.points, self.batch, self.p, self.weights)
-        result = solve(problem, tolerance=self.tolerance, exact=False, start=self.potential, max_steps=100)
+        result = solve(
+            problem, tolerance=self.tolerance, exact=False, start=self.potential, max_steps=100, engine=self.engine
+        )
         self.potential = result.potential
         return result
 

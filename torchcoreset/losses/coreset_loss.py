@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..transport.choose import check_engine
 from ..transport.problem import check_power
 from ..transport.result import Status, Transport
 from ..transport.solve import EXACT_GAP, check_count, check_tolerance, report_unconverged
@@ -29,6 +30,7 @@ class CoresetLoss(nn.Module):
         tolerance: relative gap of each solve, in (0, 1).
         exact: solve each call in float64 to a gap of 1e-9.
         max_steps: bound on the passes over the samples in one call.
+        engine: "dense", "keops", "triton" or "auto", as in `transport`.
 
     Attributes:
         potential: (n,) float64 buffer, empty before the first call in training mode.
@@ -54,15 +56,25 @@ class CoresetLoss(nn.Module):
 
     potential: Tensor
 
-    def __init__(self, p: float = 2, *, tolerance: float = 1e-3, exact: bool = False, max_steps: int = 100) -> None:
+    def __init__(
+        self,
+        p: float = 2,
+        *,
+        tolerance: float = 1e-3,
+        exact: bool = False,
+        max_steps: int = 100,
+        engine: str = "auto",
+    ) -> None:
         super().__init__()
         check_power(p)
         check_tolerance(tolerance)
         check_count(max_steps, "max_steps")
+        check_engine(engine)
         self.p = p
         self.tolerance = tolerance
         self.exact = exact
         self.max_steps = max_steps
+        self.engine = engine
         self.last: Transport | None = None
         self.register_buffer("potential", torch.empty(0, dtype=torch.float64))
 
@@ -78,7 +90,7 @@ class CoresetLoss(nn.Module):
         value, result = differentiable_transport(
             points, samples, self.p, point_weights, sample_weights,
             tolerance=self.tolerance, exact=self.exact, start=self.potential if known else None,
-            max_steps=self.max_steps,
+            max_steps=self.max_steps, engine=self.engine,
         )  # fmt: skip
         self.last = result
         if result.status is not Status.CONVERGED:
@@ -89,7 +101,10 @@ class CoresetLoss(nn.Module):
 
     def extra_repr(self) -> str:
         """Settings, and how the last call ended."""
-        settings = f"p={self.p}, tolerance={self.tolerance}, exact={self.exact}, max_steps={self.max_steps}"
+        settings = (
+            f"p={self.p}, tolerance={self.tolerance}, exact={self.exact}, max_steps={self.max_steps}, "
+            f"engine={self.engine!r}"
+        )
         return settings if self.last is None else f"{settings}, last={self.last!r}"
 
     def __getstate__(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..transport.choose import check_engine
 from ..transport.problem import make_problem
 from ..transport.result import Status, Transport
 from ..transport.solve import EXACT_GAP, check_count, check_tolerance, report_unconverged, solve
@@ -24,6 +25,7 @@ def wasserstein(
     exact: bool = False,
     start: Tensor | None = None,
     max_steps: int = 100,
+    engine: str = "auto",
 ) -> Tensor:
     """W_p^p between weighted points and weighted samples, differentiable in all four.
 
@@ -41,13 +43,15 @@ def wasserstein(
         exact: solve in float64 to a gap of 1e-9.
         start: (n,) potential to start from.
         max_steps: bound on passes over the samples.
+        engine: "dense", "keops", "triton" or "auto", as in `transport`.
 
     Returns:
         0-d tensor in the dtype of the points, float32 for half precision. It is an upper bound within the tolerance.
 
     Raises:
         ValueError: unusable inputs, named. Nothing is changed.
-        RuntimeError: a second derivative was asked for.
+        RuntimeError: a second derivative was asked for, or the engine asked for cannot compile.
+        ImportError: the engine asked for is not installed.
 
     Warns:
         ConvergenceWarning: the tolerance was not reached.
@@ -68,9 +72,10 @@ def wasserstein(
     """
     check_tolerance(tolerance)
     check_count(max_steps, "max_steps")
+    check_engine(engine)
     value, result = differentiable_transport(
         points, samples, p, point_weights, sample_weights,
-        tolerance=tolerance, exact=exact, start=start, max_steps=max_steps,
+        tolerance=tolerance, exact=exact, start=start, max_steps=max_steps, engine=engine,
     )  # fmt: skip
     if result.status is not Status.CONVERGED:
         report_unconverged(result, EXACT_GAP if exact else tolerance, exact=exact)
@@ -88,6 +93,7 @@ def differentiable_transport(
     exact: bool,
     start: Tensor | None,
     max_steps: int,
+    engine: str,
 ) -> tuple[Tensor, Transport]:
     """The value with its gradients, and the `Transport` it comes from, whatever its status."""
 
@@ -102,6 +108,7 @@ def differentiable_transport(
                 exact=exact,
                 start=start,
                 max_steps=max_steps,
+                engine=engine,
             )
 
     x, y = as_rows(points, "points"), as_rows(samples, "samples")

@@ -14,8 +14,8 @@ Only samples near a boundary ever move. The caller passes those, with their cost
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,14 +33,14 @@ class Balanced:
     Attributes:
         rows, cols, mass: entries of the plan restricted to the given samples.
         potential: (n,) updated potential.
-        paths: number of augmenting paths.
+        rounds: how often shortest paths were sought.
     """
 
     rows: Ints
     cols: Ints
     mass: Floats
     potential: Floats
-    paths: int
+    rounds: int
 
 
 class _Cell:
@@ -96,16 +96,9 @@ class _Cell:
 
 
 def balance(
-    cost: Floats,
-    cell: Ints,
-    mass: Floats,
-    surplus: Floats,
-    v: Floats,
-    *,
-    allowance: float,
-    patience: int | None,
+    cost: Floats, cell: Ints, mass: Floats, surplus: Floats, v: Floats, *, allowance: float, patience: int | None
 ) -> Balanced:
-    """Move surplus mass to the cells that lack it, each time along a cheapest path.
+    """Move surplus mass to the cells that lack it, along cheapest paths.
 
     Args:
         cost: (k, n) costs of the movable samples to all points.
@@ -113,9 +106,9 @@ def balance(
         mass: (k,) their masses.
         surplus: (n,) mass of each cell over the weight of its point; sums to zero.
         v: (n,) potential.
-        allowance: samples within this cost of the cheapest travel together; at 0 the result is optimal.
-        patience: number of paths after which the allowance doubles, again and again, so that the number of paths
-            stays bounded; None leaves it as it is.
+        allowance: samples within this cost of the cheapest travel together; at rounding the result is optimal.
+        patience: number of rounds after which the allowance doubles, again and again, which bounds the rounds;
+            None leaves it as it is.
 
     Returns:
         The new plan of these samples and the new potential. Surplus that found no path stays where it is.
@@ -125,31 +118,38 @@ def balance(
     arc = np.stack([c.arcs() for c in cells])
     v, surplus = v.copy(), surplus.copy()
     dust = DUST / n
-    paths = 0
-    for source in np.argsort(-surplus, kind="stable").tolist():
-        while surplus[source] > dust:
-            path = _shortest_path(arc, v, source, surplus < -dust)
-            if path is None:
-                break
-            hops = list(itertools.pairwise(path))
+    largest = float(np.abs(arc[np.isfinite(arc)]).max(initial=0.0)) + float(np.abs(v - np.median(v)).max())
+    toll = 16 * np.finfo(np.float64).eps * largest
+    rounds = 0
+    # Each round uses up a surplus, a deficit, or a sample on some arc, so this many are never needed.
+    while rounds < 20 * (n + len(cell)):
+        ends, previous = _shortest_forest(arc, v, surplus > dust, surplus < -dust, toll)
+        if not ends:
+            break
+        for end in ends:
+            path = _path(previous, end)
+            if surplus[path[0]] <= dust:
+                continue
+            hops = list(pairwise(path))
+            # Earlier paths of this round may have used up what was cheap on an arc.
+            if end != ends[0] and any(arc[i, j] + v[i] - v[j] > allowance for i, j in hops):
+                continue
             leaving = [cells[i].leaving(j, arc[i, j] + allowance) for i, j in hops]
-            movable = [
-                sum(cells[i].mass[place] for place in places) for (i, _), places in zip(hops, leaving, strict=True)
-            ]
-            amount = float(min(surplus[source], -surplus[path[-1]], *movable))
+            held = [sum(cells[i].mass[place] for place in places) for (i, _), places in zip(hops, leaving, strict=True)]
+            amount = float(min(surplus[path[0]], -surplus[end], *held))
             for (i, j), places in zip(hops, leaving, strict=True):
                 _move(cells[i], cells[j], places, amount, cost, dust)
             for i in path:
                 arc[i] = cells[i].arcs()
-            surplus[source] -= amount
-            surplus[path[-1]] += amount
-            paths += 1
-            if patience is not None and paths % patience == 0:
-                allowance *= 2
+            surplus[path[0]] -= amount
+            surplus[end] += amount
+        rounds += 1
+        if patience is not None and rounds % patience == 0:
+            allowance *= 2
     rows = np.fromiter((k for c in cells for k in c.rows), dtype=np.int64)
     cols = np.repeat(np.arange(n), [c.count for c in cells])
     masses = np.fromiter((mass for c in cells for mass in c.mass), dtype=np.float64)
-    return Balanced(rows, cols, masses, v, paths)
+    return Balanced(rows, cols, masses, v, rounds)
 
 
 def _make_cells(cost: Floats, cell: Ints, mass: Floats, n: int) -> list[_Cell]:
@@ -180,34 +180,60 @@ def _move(source: _Cell, target: _Cell, places: list[int], amount: float, cost: 
         source.remove(place)
 
 
-def _shortest_path(arc: Floats, v: Floats, source: int, wanted: NDArray[np.bool_]) -> list[int] | None:
-    """Dijkstra from `source` to the nearest wanted cell; raises v on the way so that all arcs stay non-negative."""
+def _shortest_forest(
+    arc: Floats, v: Floats, sources: NDArray[np.bool_], wanted: NDArray[np.bool_], toll: float
+) -> tuple[list[int], Ints]:
+    """Dijkstra from all sources at once to the wanted cells; raises v so that all arcs stay non-negative.
+
+    Every arc also costs the toll, of the size of rounding: where a sample may go directly or by way of a third cell
+    at the same price, it goes directly. By way of a cell that holds next to nothing, it would trickle.
+
+    Returns:
+        The wanted cells that were reached, nearest first, and the cell before each on its path (-1 at a source).
+        Every arc on such a path now costs nothing.
+    """
     n = len(v)
-    distance = np.full(n, np.inf)
-    distance[source] = 0.0
     previous = np.full(n, -1)
-    open_distance = distance.copy()
-    settled: list[int] = []
-    for _ in range(n):
-        i = int(open_distance.argmin())
-        if open_distance[i] == np.inf:
-            return None
-        if wanted[i]:
-            end = i
+    roots = np.flatnonzero(sources)
+    ends: list[int] = []
+    number = int(wanted.sum())
+    if not len(roots) or not number:
+        return ends, previous
+    first = arc[roots] + v[roots, None]
+    nearest = first.argmin(0)
+    opened = np.maximum(first[nearest, np.arange(n)] - v, 0.0)
+    previous[:] = roots[nearest]
+    previous[roots] = -1
+    opened[roots] = np.inf
+    remaining = v.copy()  # -inf once settled, so that no arc leads back
+    remaining[roots] = -np.inf
+    settled, distances = roots.tolist(), [0.0] * len(roots)
+    through, better = np.empty(n), np.empty(n, dtype=bool)
+    while len(ends) < number:
+        i = int(opened.argmin())
+        distance = float(opened[i])
+        if distance == np.inf:
             break
         settled.append(i)
-        open_distance[i] = np.inf
-        through = distance[i] + np.maximum(arc[i] + (v[i] - v), 0.0)
-        better = through < distance
-        distance[better] = through[better]
-        open_distance[better] = through[better]
-        previous[better] = i
-    else:
-        return None
-    v[settled] += distance[settled] - distance[end]
+        distances.append(distance)
+        if wanted[i]:
+            ends.append(i)
+        np.subtract(arc[i], remaining, out=through)
+        through += v[i] + distance + toll
+        opened[i], remaining[i] = np.inf, -np.inf
+        np.maximum(through, distance, out=through)
+        through[i] = np.inf
+        np.less(through, opened, out=better)
+        np.copyto(opened, through, where=better)
+        np.copyto(previous, i, where=better)
+    v[settled] += np.array(distances) - distances[-1]
+    return ends, previous
+
+
+def _path(previous: Ints, end: int) -> list[int]:
     path = [end]
-    while path[-1] != source:
-        path.append(int(previous[path[-1]]))
+    while (before := int(previous[path[-1]])) >= 0:
+        path.append(before)
     return path[::-1]
 
 

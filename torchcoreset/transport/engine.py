@@ -1,16 +1,18 @@
-"""Reductions over all samples, in chunks: the only code whose work grows with n x m.
+"""Reductions over all samples: what the solver asks of c - v, and what it gets back.
 
     x (n, d) points, y (m, d) samples, a (m,) weights      v (n,) potential      eta smoothing      c cost
 
-One engine answers two questions about a potential: which point is nearest to each sample in c - v (`hard`), and how
+An engine answers two questions about a potential: which point is nearest to each sample in c - v (`hard`), and how
 mass is shared when the minimum is smoothed (`soft`). Everything else in this package works on their answers, of size
-m, n or n x n. Another engine (KeOps, a GPU kernel) has these two methods and nothing more.
+m, n or n x n. Engines differ in how they reduce the n x m numbers c - v, and in nothing more: this file holds what
+they share, and `choose` makes the one that a problem asks for.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -18,12 +20,9 @@ from torch import Tensor
 from .cost import paired
 from .problem import Problem
 
-# Elements of one n x chunk block: 2 MiB in float32, which stays in cache (measured: larger blocks are up to twice
+# Elements of one block of work: 2 MiB in float32, which stays in cache (measured: larger blocks are up to twice
 # slower on CPUs, smaller ones are bound by launch time).
 CHUNK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}
-# exp(-30) is 1e-13, below what a sum of float32 shares resolves, and its square times a weight of 1e-9 is still
-# a normal float32. Denormals are 10 times slower on CPUs.
-LOWEST_EXPONENT = -30.0
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,8 @@ class SoftPass:
     Attributes:
         dual: its value.
         mass: (n,) float64 mass received by each point under the softmin.
-        overlap: (n, n) float64 sum_k a_k chi_ki chi_kj, from which the Hessian is made.
+        overlap: (n, n) float64 sum_k a_k chi_ki chi_kj over undecided samples; its off-diagonal part makes the
+            Hessian.
         ambiguity: mean mass that a sample sends anywhere but to its first point, in [0, 1).
     """
 
@@ -62,18 +62,39 @@ class SoftPass:
     ambiguity: float
 
 
-class DenseEngine:
-    """Chunks of the n x m cost matrix by torch matrix products, on the device and in the dtype of the problem."""
+@dataclass(frozen=True)
+class SoftSums:
+    """What a soft reduction sums over all samples, in float64.
+
+    Attributes:
+        minimum: 0-d, sum_k a_k of the softmin of c - v.
+        certainty: 0-d, sum_k a_k of the share of its first point.
+        mass: (n,) as in `SoftPass`.
+        overlap: (n, n) as in `SoftPass`.
+    """
+
+    minimum: Tensor
+    certainty: Tensor
+    mass: Tensor
+    overlap: Tensor
+
+
+class Engine(ABC):
+    """Hard and soft passes over the samples of a problem, on its device and in its dtype.
+
+    Attributes:
+        problem: what is reduced over.
+        passes: how many passes were made.
+        budget: passes after which loops over this engine should stop.
+    """
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.passes = 0.0
-        self._x2 = problem.x.square().sum(1)
-        self._y2 = problem.y.square().sum(1)
-        elements = CHUNK_ELEMENTS.get(problem.x.device.type, CHUNK_ELEMENTS["cpu"])
-        self._rows = max(16, elements // len(problem.x))
+        self.budget = math.inf
+        self._elements = CHUNK_ELEMENTS.get(problem.x.device.type, CHUNK_ELEMENTS["cpu"])
 
-    def subsample(self, count: int) -> DenseEngine:
+    def subsample(self, count: int) -> Engine:
         """An engine on `count` samples spread evenly over a fixed shuffle; weights follow the samples."""
         problem = self.problem
         generator = torch.Generator().manual_seed(len(problem.y))
@@ -82,63 +103,44 @@ class DenseEngine:
         total = a.sum()
         if not bool(total > 0):
             return self
-        return DenseEngine(Problem(problem.x, problem.b, problem.y[index], a / total, problem.equal, problem.p))
+        return type(self)(replace(problem, y=problem.y[index], a=a / total))
+
+    def exhausted(self) -> bool:
+        """Whether the budget of passes is used up."""
+        return self.passes >= self.budget
 
     def hard(self, v: Tensor) -> HardPass:
         """Nearest point in c - v of every sample, its cost, and the slack to the second nearest."""
         self.passes += 1
         problem = self.problem
-        cells, slacks, costs = [], [], []
-        for start in range(0, len(problem.y), self._rows):
-            y = problem.y[start : start + self._rows]
-            reduced = self._reduced(start, v)
-            lowest, cell = reduced.min(1)
-            cells.append(cell)
-            costs.append(paired(y, problem.x[cell], problem.p))
-            slacks.append(reduced.scatter_(1, cell[:, None], math.inf).amin(1) - lowest)
-        cell, cost = torch.cat(cells), torch.cat(costs)
-        mass = self._cell_mass(cell)
+        # A common offset moves no cell, but float32 would round v to it.
+        cell, slack = self._two_nearest(v - v.mean())
+        cost = self._cost_to(cell)
         dual = float(problem.a @ (cost - v[cell]) + problem.b @ v)
-        return HardPass(cell, cost, torch.cat(slacks), mass, dual)
+        return HardPass(cell, cost, slack, self._cell_mass(cell), dual)
 
     def soft(self, v: Tensor, eta: float) -> SoftPass:
         """Value, gradient and curvature of the smoothed semi-dual, in one pass."""
-        problem = self.problem
-        n, dtype = len(problem.x), problem.x.dtype
-        mass = problem.b.new_zeros(n)
-        overlap = problem.b.new_zeros(n, n)
-        dual = problem.b.new_zeros(())
-        certainty = problem.b.new_zeros(())
-        log_b = problem.b.log().mul_(eta)
         self.passes += 1
-        for start in range(0, len(problem.y), self._rows):
-            a = problem.a[start : start + self._rows]
-            share = self._reduced(start, v + log_b)
-            lowest = share.amin(1, keepdim=True)
-            share.sub_(lowest).mul_(-1 / eta).clamp_(min=LOWEST_EXPONENT).exp_()
-            total = share.sum(1, keepdim=True)
-            minimum = lowest.double() - eta * total.double().log()
-            if problem.p == 2:
-                minimum += self._y2[start : start + self._rows, None].double()
-            dual += a @ minimum[:, 0]
-            certainty += a @ total[:, 0].double().reciprocal()
-            root = a.sqrt().to(dtype)
-            share.mul_((root / total[:, 0])[:, None])
-            mass += root @ share
-            overlap += share.t() @ share
-        return SoftPass(float(dual + problem.b @ v), mass, overlap, 1 - float(certainty))
+        offset = v.mean()
+        sums = self._soft_sums(v - offset, eta)
+        dual = float(sums.minimum - offset + self.problem.b @ v)
+        return SoftPass(dual, sums.mass, sums.overlap, 1 - float(sums.certainty))
 
-    def _reduced(self, start: int, v: Tensor) -> Tensor:
-        """c(y, x) - v for one chunk of samples, (rows, n); for p = 2 without the constant |y|^2 of each row."""
-        problem = self.problem
-        y = problem.y[start : start + self._rows]
-        v = v.to(problem.x.dtype)
-        if problem.p == 2:
-            return torch.addmm(self._x2 - v, y, problem.x.t(), alpha=-2)
-        square = torch.addmm(self._x2, y, problem.x.t(), alpha=-2)
-        square.add_(self._y2[start : start + self._rows, None]).clamp_(min=0)
-        cost = square.sqrt_() if problem.p == 1 else square.pow_(problem.p / 2)
-        return cost.sub_(v)
+    @abstractmethod
+    def _two_nearest(self, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Index of the point nearest to each sample in c - v, (m,) int64, and the slack to the second nearest, (m,)."""
+
+    @abstractmethod
+    def _soft_sums(self, v: Tensor, eta: float) -> SoftSums:
+        """The softmin -eta log sum_i b_i exp((v_i - c)/eta) of every sample, and its derivatives, summed."""
+
+    def _cost_to(self, cell: Tensor) -> Tensor:
+        """Cost of sending each sample to its point, (m,) float64, in blocks of samples."""
+        x, y, p = self.problem.x, self.problem.y, self.problem.p
+        rows = max(16, self._elements // max(x.shape))
+        blocks = zip(torch.split(y, rows), torch.split(cell, rows), strict=True)
+        return torch.cat([paired(y_block, x[cells], p) for y_block, cells in blocks])
 
     def _cell_mass(self, cell: Tensor) -> Tensor:
         if self.problem.equal:  # counts are exact, sums of 1/m are not

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -37,7 +38,7 @@ class Problem:
     equal: bool
     p: float
 
-    @property
+    @cached_property
     def rounding(self) -> float:
         """Size of the rounding error of one cost: eps times the mean cost to the origin; gaps below it mean nothing."""
         eps = torch.finfo(self.x.dtype).eps

@@ -21,8 +21,9 @@ from torch import Tensor
 
 from ..errors import ConvergenceError, ConvergenceWarning
 from .balance import DUST, balance, spread
-from .cost import paired, pairwise
-from .engine import DenseEngine, HardPass
+from .choose import check_engine, make_engine
+from .cost import paired, pairwise, pairwise_exact
+from .engine import Engine, HardPass
 from .line import sorted_transport
 from .newton import Curvature, anneal, curvature_at
 from .problem import Problem, make_problem
@@ -30,11 +31,13 @@ from .result import Coupling, Status, Transport
 
 EXACT_GAP = 1e-9
 COARSE, FINE = 20, 100  # samples a point in the first and in the last subsample
+MOVE_COST = 1e5  # of moving one sample explicitly, in elements of a pass (measured: 0.1 ms against 1 ns)
+FEWEST_STEPS = 10  # with which an approach is begun
 CORRECTIONS = 4  # Newton steps on all samples before the surplus is moved
 LOST = 0.3  # mass error beyond which a warm start is worth no more than a cold one
 ROUNDS = 8  # of balancing, each with four times as many movable samples
 QUOTA = 16  # movable samples in every cell, beyond what its own surplus asks for
-LEAST_ETA = 1e-4  # of the mean cost: smoothing below it changes nothing that a gap would show
+PATIENCE = 8  # rounds of shortest paths before more samples may travel together
 MOVABLE_ELEMENTS = 1 << 24  # of the float64 cost block of the samples that may move: 128 MiB
 
 
@@ -49,6 +52,7 @@ def transport(
     exact: bool = False,
     start: Tensor | None = None,
     max_steps: int = 100,
+    engine: str = "auto",
 ) -> Transport:
     """Optimal transport between weighted points and weighted samples, with a certified gap.
 
@@ -69,12 +73,15 @@ def transport(
         exact: solve in float64 to a gap of 1e-9, whatever `tolerance` says.
         start: (n,) potential to start from, such as that of an earlier solve with nearby points.
         max_steps: bound on the passes over all samples.
+        engine: what reduces over the samples: "dense" (matrix products in blocks), "keops", "triton" (CUDA), or
+            "auto" for what pays on the device at hand. Results agree to rounding.
 
     Returns:
         `Transport`: bounds, gap, potential, plan, and the status that says why the solver stopped.
 
     Raises:
         ValueError: unusable inputs, named.
+        ImportError, RuntimeError: the engine asked for is not installed, or cannot compile; names the remedy.
         ConvergenceError: `exact` was asked for and not reached; carries the best result.
 
     Warns:
@@ -90,10 +97,12 @@ def transport(
     """
     check_tolerance(tolerance)
     check_count(max_steps, "max_steps")
+    check_engine(engine)
     problem = make_problem(points, samples, p, point_weights, sample_weights, dtype=torch.float64 if exact else None)
-    result = solve(problem, tolerance=EXACT_GAP if exact else tolerance, exact=exact, start=start, max_steps=max_steps)
+    gap = EXACT_GAP if exact else tolerance
+    result = solve(problem, tolerance=gap, exact=exact, start=start, max_steps=max_steps, engine=engine)
     if result.status is not Status.CONVERGED:
-        report_unconverged(result, EXACT_GAP if exact else tolerance, exact=exact)
+        report_unconverged(result, gap, exact=exact)
     return result
 
 
@@ -120,15 +129,31 @@ def check_count(count: int, name: str) -> None:
         raise ValueError(f"{name}: got {count!r}; expected a positive integer.")
 
 
-def solve(problem: Problem, *, tolerance: float, exact: bool, start: Tensor | None, max_steps: int) -> Transport:
-    """Solve a checked problem; points of weight zero are left out and given their potential afterwards."""
+def solve(
+    problem: Problem,
+    *,
+    tolerance: float,
+    exact: bool,
+    start: Tensor | None,
+    max_steps: int,
+    engine: str = "auto",
+) -> Transport:
+    """Solve a checked problem.
+
+    Points of weight zero are left out and given their potential afterwards. If float32 cannot tell a gap of the
+    tolerance from its own rounding, the problem is solved in float64.
+    """
     v = None if start is None else check_start(start, problem)
     support = problem.b > 0
-    if bool(support.all()):
-        return _Solver(problem, tolerance, exact, max_steps).run(v)
-    inner = replace(problem, x=problem.x[support], b=problem.b[support])
-    result = _Solver(inner, tolerance, exact, max_steps).run(None if v is None else v[support])
-    return _with_idle_points(result, problem, support)
+    idle = not bool(support.all())
+    inner = replace(problem, x=problem.x[support], b=problem.b[support]) if idle else problem
+    v = v[support] if idle and v is not None else v
+    solver = _Solver(inner, tolerance, exact, max_steps, engine)
+    if solver.lacks_digits(v):
+        inner = replace(inner, x=inner.x.double(), y=inner.y.double())
+        solver = _Solver(inner, tolerance, exact, max_steps, engine)
+    result = solver.run(v)
+    return _with_idle_points(result, problem, support) if idle else result
 
 
 def check_start(start: Tensor, problem: Problem) -> Tensor:
@@ -145,16 +170,24 @@ def check_start(start: Tensor, problem: Problem) -> Tensor:
 class _Solver:
     """One solve: the engine, and the best bounds found so far with what attains them."""
 
-    def __init__(self, problem: Problem, tolerance: float, exact: bool, max_steps: int) -> None:
+    def __init__(self, problem: Problem, tolerance: float, exact: bool, max_steps: int, engine: str) -> None:
         self.problem, self.tolerance, self.exact, self.max_steps = problem, tolerance, exact, max_steps
-        self.engine = DenseEngine(problem)
+        self.engine = make_engine(problem, engine)
         self.noise = 4 * problem.rounding
         self.least_eta = 64 * problem.rounding
         self.work = 0.0  # passes over subsamples, by their share of the samples
         self.lower, self.value = -math.inf, math.inf
         self.potential: Tensor = problem.b.new_zeros(len(problem.x))
+        self.first: HardPass | None = None
         self.cells: HardPass | None = None
         self.plan: Coupling | None = None
+
+    def lacks_digits(self, start: Tensor | None) -> bool:
+        """Whether float32 rounds by more than half the gap allowed, judged by a first lower bound of the value."""
+        if self.problem.x.dtype == torch.float64:
+            return False
+        self.first = self._look(self.potential if start is None else start)
+        return self.noise > 0.5 * self.tolerance * self.lower
 
     def run(self, start: Tensor | None) -> Transport:
         """Approach, correct and balance until the bounds meet."""
@@ -168,11 +201,11 @@ class _Solver:
             v = self._balance(v, cells, widen=4**round_)
             if self.gap <= self.tolerance:
                 return self._result(Status.CONVERGED)
+            if self.steps >= self.max_steps:
+                return self._result(Status.MAX_STEPS)
             cells = self._look(v)
             if self.gap <= self.tolerance:
                 return self._result(Status.CONVERGED)
-            if self.steps >= self.max_steps:
-                return self._result(Status.MAX_STEPS)
             if round_ > 1 and self.gap > 0.9 * gap:
                 break
         return self._result(Status.STALLED)
@@ -199,47 +232,61 @@ class _Solver:
         """A potential near the optimum of all samples, its cells, and the curvature there."""
         problem = self.problem
         n, m = len(problem.x), len(problem.y)
+        origin = v = self.potential if start is None else start
+        first = self.first or self._look(v)
+        if n == 1:
+            return v, first, None
         if problem.x.shape[1] == 1:  # sorting solves it, whatever the power
             v, plan = sorted_transport(problem)
             self._keep_plan(plan, float(plan_cost(problem, plan)))
             return v, self._look(v), None
-        if n == 1:
-            return self.potential, self._look(self.potential), None
-        if start is not None:
-            cells = self._look(start)
-            if float((problem.b - cells.mass).abs().sum()) / 2 <= LOST:
-                sample = self._subsample(min(m, FINE * n))
-                mean = float(problem.a @ cells.cost)
-                curvature = curvature_at(sample, start, max(0.1 * mean, self.least_eta), self.least_eta)
-                self._count(sample)
-                return start, cells, curvature
-        v = self.potential
-        mean = float(problem.a @ self._look(v).cost)
+        mean = float(problem.a @ first.cost)
+        least = max(
+            self.least_eta, 0.1 * self.tolerance * mean
+        )  # a finer smoothing than the gap asked for gains nothing
+        if start is not None and float((problem.b - first.mass).abs().sum()) / 2 <= LOST:
+            sample = self._subsample(min(m, FINE * n))
+            curvature = curvature_at(sample, start, max(0.1 * mean, least), least)
+            self._count(sample)
+            return start, first, curvature
+        if self.max_steps < FEWEST_STEPS:
+            return origin, first, None
+        v = torch.zeros_like(v)
         spread = float(problem.y.double().square().sum(1) @ problem.a + problem.x.double().square().sum(1) @ problem.b)
         eta = max(spread, torch.finfo(problem.x.dtype).tiny) ** (problem.p / 2)
         size = min(m, max(1024, COARSE * n))
         while True:
             sample = self._subsample(size)
-            v, soft, eta = anneal(sample, v, eta, max(self.least_eta, LEAST_ETA * mean))
+            v, soft, eta = anneal(sample, v, eta, least)
             self._count(sample)
-            if size >= min(m, FINE * n):
-                return v, self._look(v), Curvature.of(soft, eta)
+            if size >= min(m, FINE * n) or 2 * self.steps >= self.max_steps:
+                break
             size = min(m, 5 * size)
+        curvature = Curvature.of(soft, eta, problem.b)
+        return (v, self._look(v), curvature) if self.steps < self.max_steps else (origin, first, curvature)
 
-    def _subsample(self, size: int) -> DenseEngine:
-        return self.engine if size >= len(self.problem.y) else self.engine.subsample(size)
+    def _subsample(self, size: int) -> Engine:
+        """An engine on some of the samples, which may use up half of the steps."""
+        m = len(self.problem.y)
+        sample = self.engine if size >= m else self.engine.subsample(size)
+        left = self.max_steps / 2 - self.steps
+        sample.budget = self.engine.passes + left if sample is self.engine else left * m / size
+        return sample
 
-    def _count(self, sample: DenseEngine) -> None:
+    def _count(self, sample: Engine) -> None:
         if sample is not self.engine:
             self.work += sample.passes * len(sample.problem.y) / len(self.problem.y)
 
     def _correct(self, v: Tensor, cells: HardPass, curvature: Curvature) -> tuple[Tensor, HardPass]:
-        """Newton steps with the gradient of all samples, while they raise the semi-dual and the gap needs them."""
+        """Newton steps with the gradient of all samples, while they pay: a pass costs less than moving many samples."""
+        b, m = self.problem.b, len(self.problem.y)
         for _ in range(CORRECTIONS):
-            g = self.problem.b - cells.mass
+            g = b - cells.mass
             direction = curvature.solve(g)
             expected_rise = float(g @ direction) / 2
-            if self.steps >= self.max_steps or expected_rise <= 0.25 * self.tolerance * cells.dual:
+            surplus = float(g.abs().sum()) / 2 * m
+            good = expected_rise <= 0.25 * self.tolerance * cells.dual and surplus * MOVE_COST <= m * len(b)
+            if good or self.steps >= self.max_steps:
                 break
             trial = v + direction
             trial_cells = self._look(trial)
@@ -254,7 +301,8 @@ class _Solver:
         n = len(problem.x)
         surplus = cells.mass - problem.b
         movable = self._movable(cells, surplus, widen)
-        cost = pairwise(problem.y[movable].double(), problem.x.double(), problem.p)
+        block = pairwise_exact if self.exact and problem.p < 2 else pairwise
+        cost = block(problem.y[movable].double(), problem.x.double(), problem.p)
         mean = float(problem.a @ cells.cost)
         excess = float(surplus.clamp(min=0).sum())
         cell = cells.cell[movable]
@@ -265,16 +313,17 @@ class _Solver:
             surplus.cpu().numpy(),
             v.cpu().numpy(),
             # A path has a few arcs, and what travels on each pays at most the allowance more than it must.
-            allowance=problem.rounding if self.exact else 0.1 * self.tolerance * mean / widen / max(excess, 1e-3),
-            patience=None if self.exact else 4 * n,
+            allowance=16 * problem.rounding if self.exact else 0.1 * self.tolerance * mean / widen / max(excess, 1e-3),
+            patience=None if self.exact else PATIENCE,
         )
         rows, cols, mass = (
             torch.as_tensor(array).to(v.device) for array in (balanced.rows, balanced.cols, balanced.mass)
         )
-        value = float(problem.a @ cells.cost - problem.a[movable] @ cells.cost[movable] + mass @ cost[rows, cols])
         fixed = torch.ones(len(problem.y), dtype=torch.bool, device=v.device)
         fixed[movable] = False
         still = fixed.nonzero()[:, 0]
+        value = float(problem.a[still] @ cells.cost[still])
+        value += float(mass @ paired(problem.y[movable[rows]], problem.x[cols], problem.p))
         plan = Coupling(
             torch.cat((still, movable[rows])),
             torch.cat((cells.cell[still], cols)),

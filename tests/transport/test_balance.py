@@ -1,0 +1,115 @@
+"""Moving the surplus: feasible always, optimal when nothing is allowed to travel at more than the least cost."""
+
+import numpy as np
+import ot
+import pytest
+
+from torchcoreset.transport.balance import Balanced, balance, spread
+
+
+def instance(seed: int, weights: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Costs (m, n), sample weights (m,), point weights (n,)."""
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(2, 25)), int(rng.integers(1, 60))
+    x, y = rng.normal(size=(n, 2)), rng.normal(size=(m, 2))
+    if weights == "ties":
+        x, y = x.round(), y.round()
+    a, b = np.ones(m), np.ones(n)
+    if weights != "equal":
+        power = 8 if weights == "skew" else 1
+        a, b = rng.random(m) ** power + 1e-9, rng.random(n) ** power + 1e-9
+    return ((y[:, None] - x) ** 2).sum(2), a / a.sum(), b / b.sum()
+
+
+ROUNDING = 1e-14
+in_time = pytest.mark.timeout(10)  # a round that moves nothing must not be the first of endless ones
+
+
+def start(a: np.ndarray, b: np.ndarray, cost: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The arguments of `balance` at the potential zero."""
+    cell = cost.argmin(1)
+    return cost, cell, a, np.bincount(cell, a, len(b)) - b, np.zeros(len(b))
+
+
+def assert_feasible(result: Balanced, a: np.ndarray, b: np.ndarray) -> None:
+    assert result.mass.min() >= 0
+    np.testing.assert_allclose(np.bincount(result.rows, result.mass, len(a)), a, atol=1e-12)
+    np.testing.assert_allclose(np.bincount(result.cols, result.mass, len(b)), b, atol=1e-11)
+
+
+@pytest.mark.parametrize("weights", ["equal", "random", "ties", "skew"])
+@pytest.mark.parametrize("seed", range(12))
+@in_time
+def test_balancing_is_optimal(seed: int, weights: str) -> None:
+    cost, a, b = instance(seed, weights)
+    result = balance(*start(a, b, cost), allowance=ROUNDING, patience=None)
+    assert_feasible(result, a, b)
+    value = result.mass @ cost[result.rows, result.cols]
+    assert value == pytest.approx(ot.emd2(a, b, cost), rel=1e-10, abs=1e-12)
+    v = result.potential
+    assert a @ (cost - v).min(1) + b @ v == pytest.approx(value, rel=1e-10, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@in_time
+def test_an_allowance_gives_feasible_plans_above_the_optimum(seed: int) -> None:
+    cost, a, b = instance(seed, "random")
+    exact, loose, hasty = (
+        balance(*start(a, b, cost), allowance=allowance, patience=patience)
+        for allowance, patience in ((ROUNDING, None), (0.2, None), (1e-3, 1))
+    )
+    values = [plan.mass @ cost[plan.rows, plan.cols] for plan in (exact, loose, hasty)]
+    assert values[0] <= min(values[1:]) + 1e-12
+    for result in (loose, hasty):
+        assert_feasible(result, a, b)
+
+
+def test_balanced_cells_stay_as_they_are() -> None:
+    cost, v = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([0.1, 0.0])
+    result = balance(cost, np.array([0, 1]), np.full(2, 0.5), np.zeros(2), v, allowance=ROUNDING, patience=None)
+    assert result.rounds == 0
+    assert result.potential.tolist() == [0.1, 0.0]
+    assert list(zip(result.rows, result.cols, result.mass, strict=True)) == [(0, 0, 0.5), (1, 1, 0.5)]
+
+
+@in_time
+@pytest.mark.parametrize("patience", [None, 1])
+def test_what_finds_no_path_stays(patience: int | None) -> None:
+    # the only movable sample is in cell 1, so the surplus of cell 0 cannot leave it
+    result = balance(
+        np.ones((1, 2)), np.array([1]), np.array([0.1]), np.array([0.3, -0.3]), np.zeros(2),
+        allowance=ROUNDING, patience=patience,
+    )  # fmt: skip
+    assert (result.rows.tolist(), result.cols.tolist(), result.mass.tolist()) == ([0], [1], [0.1])
+
+
+@in_time
+@pytest.mark.parametrize("patience", [None, 1])
+def test_a_bottleneck_of_dust_does_not_stop_the_rest(patience: int | None) -> None:
+    # the cheapest way from 0 to 2 leads through cell 1, which holds next to nothing
+    cost = np.array([[0.0, 1.0, 5.0], [1.0, 0.0, 1.0], [5.0, 1.0, 0.0]])
+    a, b = np.array([1.0 - 1e-13, 1e-13, 0.0]), np.array([0.5, 1e-13, 0.5 - 1e-13])
+    cell = np.arange(3)
+    result = balance(cost, cell, a, a - b, np.zeros(3), allowance=ROUNDING, patience=patience)
+    assert_feasible(result, a, b)
+
+
+@in_time
+def test_inputs_are_not_written_to() -> None:
+    cost, a, b = instance(5, "random")
+    arrays = start(a, b, cost)
+    before = [array.copy() for array in arrays]
+    balance(*arrays, allowance=ROUNDING, patience=None)
+    for array, copy in zip(arrays, before, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_spreading_is_feasible(seed: int) -> None:
+    cost, a, b = instance(seed, "random")
+    rows, cols = np.arange(len(a)), cost.argmin(1)
+    surplus = np.bincount(cols, a, len(b)) - b
+    rows, cols, mass = spread(rows, cols, a, surplus)
+    assert mass.min() >= 0
+    np.testing.assert_allclose(np.bincount(rows, mass, len(a)), a, atol=1e-14)
+    np.testing.assert_allclose(np.bincount(cols, mass, len(b)), b, atol=1e-14)

@@ -1,0 +1,83 @@
+"""Newton steps on the smoothed semi-dual, and the schedule of the smoothing."""
+
+import pytest
+import torch
+
+from torchcoreset.transport.dense import DenseEngine
+from torchcoreset.transport.engine import SoftPass
+from torchcoreset.transport.newton import (
+    SHRINK,
+    TIGHT,
+    Curvature,
+    anneal,
+    climb,
+    curvature_at,
+    next_eta,
+    relative_error,
+    target_ambiguity,
+)
+from torchcoreset.transport.problem import make_problem
+
+
+@pytest.fixture
+def dense(generator: torch.Generator) -> DenseEngine:
+    """12 weighted points and 600 weighted samples in the plane."""
+
+    def normal(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, dtype=torch.float64, generator=generator)
+
+    return DenseEngine(make_problem(normal(12, 2), normal(600, 2), 2, normal(12).abs() + 0.2, normal(600).abs()))
+
+
+def test_the_direction_solves_the_newton_system(dense: DenseEngine) -> None:
+    soft = dense.soft(torch.zeros(12, dtype=torch.float64), 0.5)
+    g = dense.problem.b - soft.mass
+    direction = Curvature.of(soft, 0.5, dense.problem.b).solve(g)
+    hessian = (soft.mass.diag() - soft.overlap) / 0.5
+    torch.testing.assert_close(hessian @ direction, g, rtol=0, atol=1e-3 * float(g.abs().max()))
+    assert float(direction.mean()) == pytest.approx(0, abs=1e-12)
+
+
+def test_a_point_that_no_sample_wants_gives_a_finite_direction() -> None:
+    overlap = torch.zeros(3, 3, dtype=torch.float64)
+    overlap[:2, :2] = 0.25
+    g = torch.tensor([-0.2, -0.1, 0.3], dtype=torch.float64)
+    soft = SoftPass(0.0, torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64), overlap, 0.5)
+    assert Curvature.of(soft, 0.1, g.abs()).solve(g).isfinite().all()
+    assert (
+        Curvature.of(SoftPass(0.0, soft.mass, torch.zeros_like(overlap), 0.0), 0.1, g.abs()).solve(g).isfinite().all()
+    )
+
+
+def test_relative_error_is_that_of_the_worst_point() -> None:
+    g, b = torch.tensor([0.1, -0.05]), torch.tensor([0.9, 0.1])
+    assert relative_error(g, b) == pytest.approx(0.5)
+
+
+def test_climbing_never_lowers_the_dual_and_reaches_its_target(dense: DenseEngine) -> None:
+    v = torch.zeros(12, dtype=torch.float64)
+    reached, soft = climb(dense, v, 0.3, 1e-6)
+    assert soft.dual >= dense.soft(v, 0.3).dual
+    assert relative_error(dense.problem.b - soft.mass, dense.problem.b) <= 1e-6
+    assert dense.soft(reached, 0.3).dual == soft.dual
+
+
+def test_annealing_ends_sharp_and_balanced(dense: DenseEngine) -> None:
+    _, soft, eta = anneal(dense, torch.zeros(12, dtype=torch.float64), 4.0, least=1e-9)
+    assert 0 < eta < 4
+    assert soft.ambiguity <= 1.25 * target_ambiguity(dense)
+    assert relative_error(dense.problem.b - soft.mass, dense.problem.b) <= TIGHT
+
+
+def test_curvature_at_a_potential_adjusts_only_eta(dense: DenseEngine) -> None:
+    v, _, eta = anneal(dense, torch.zeros(12, dtype=torch.float64), 4.0, least=1e-9)
+    before = v.clone()
+    assert 0.1 * eta < curvature_at(dense, v, 4.0, least=1e-9).eta < 10 * eta
+    assert curvature_at(dense, v, 4.0, least=2.0).eta == 2.0
+    assert torch.equal(v, before)
+
+
+def test_eta_follows_the_ambiguity_within_bounds() -> None:
+    assert next_eta(1.0, 0.2, 0.1) == pytest.approx(0.5)
+    assert next_eta(1.0, 1.0, 0.01) == 1 / SHRINK
+    assert next_eta(1.0, 0.0, 0.1) == SHRINK

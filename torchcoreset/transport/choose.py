@@ -1,0 +1,105 @@
+"""Which engine reduces over the samples: the one asked for, or for "auto" the one that measurements favour."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import warnings
+
+import torch
+
+from .dense import DenseEngine
+from .engine import Engine
+from .problem import Problem
+
+ENGINES = ("auto", "dense", "keops", "triton")
+KEOPS_DIMENSIONS = 100  # beyond which KeOps compiles for minutes and runs slower than matrix products
+# Not measured yet, so with care: fewer elements than this are one block of the dense engine, done within a
+# millisecond, and for more dimensions matrix products do most of the work.
+TRITON_DIMENSIONS, TRITON_ELEMENTS = 64, 1 << 24
+
+
+def check_engine(engine: str) -> None:
+    """Raise ValueError unless there is an engine of this name."""
+    if engine not in ENGINES:
+        raise ValueError(f"engine: got {engine!r}; expected one of {', '.join(map(repr, ENGINES))}.")
+
+
+def make_engine(problem: Problem, engine: str) -> Engine:
+    """The engine of this name for a problem.
+
+    Args:
+        problem: a checked problem.
+        engine: "dense", "keops", "triton", or "auto" for what pays on the problem's device.
+
+    Raises:
+        ValueError: no engine has this name, or it cannot compute this problem.
+        ImportError: the engine's package is not installed.
+        RuntimeError: the engine's package cannot be set up; names the remedy.
+
+    Warns:
+        UserWarning: "keops" was asked for in more than KEOPS_DIMENSIONS dimensions.
+    """
+    check_engine(engine)
+    if engine == "auto":
+        engine = "triton" if _triton_pays(problem) else "dense"
+    if engine == "keops":
+        return _keops(problem)
+    if engine == "triton":
+        return _triton(problem)
+    return DenseEngine(problem)
+
+
+def _triton_pays(problem: Problem) -> bool:
+    """Whether the fused kernels are the better choice, and work here."""
+    x, y = problem.x, problem.y
+    wanted = x.is_cuda and x.dtype == torch.float32 and x.shape[1] <= TRITON_DIMENSIONS
+    return wanted and len(x) * len(y) >= TRITON_ELEMENTS and _triton_works(x.device)
+
+
+@functools.cache
+def _triton_works(device: torch.device) -> bool:
+    """Whether a small problem can be compiled and run: triton needs a C compiler and a GPU that it knows."""
+    if importlib.util.find_spec("triton") is None:
+        return False
+    from .triton import TritonEngine
+
+    x = torch.zeros(2, 1, device=device)
+    b = torch.full((2,), 0.5, dtype=torch.float64, device=device)
+    try:
+        TritonEngine(Problem(x=x, b=b, y=x, a=b, equal=True, p=2.0)).hard(b)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _keops(problem: Problem) -> Engine:
+    from .keops import KeopsEngine
+
+    d = problem.x.shape[1]
+    if d > KEOPS_DIMENSIONS:
+        warnings.warn(
+            f"engine: 'keops' was asked for in {d} dimensions; its code is unrolled over them, so that it compiles for "
+            f"minutes and runs slowly beyond {KEOPS_DIMENSIONS}. Use engine='dense'.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return KeopsEngine(problem)
+
+
+def _triton(problem: Problem) -> Engine:
+    if problem.x.dtype == torch.float64:  # GPUs have few float64 units, which matrix products use best
+        return DenseEngine(problem)
+    if importlib.util.find_spec("triton") is None:
+        raise ImportError(
+            "engine: 'triton' needs triton, which is not installed. Use engine='dense', or pip install triton "
+            "(torch for CUDA on Linux brings it along)."
+        )
+    from .triton import INTERPRETED, TritonEngine
+
+    if not (problem.x.is_cuda or INTERPRETED):
+        raise ValueError(
+            f"engine: got 'triton' with points on {problem.x.device}; expected a CUDA device. "
+            "Use engine='dense', or move points and samples with .to('cuda')."
+        )
+    return TritonEngine(problem)

@@ -1,0 +1,63 @@
+"""Engines that never write c - v down: one kernel computes and reduces it.
+
+    x (n, d) points, y (m, d) samples, a (m,) weights      v (n,) potential      eta smoothing      c cost
+
+The curvature alone still needs rows of shares, of the undecided samples, and takes them from the dense engine: its
+work is a matrix product n x n over the samples, which no fused kernel would do better.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from .dense import DenseEngine, undecided
+from .engine import SoftSums
+
+
+class FusedEngine(DenseEngine):
+    """What fused engines share: a subclass has `_two_nearest` and `_softmin`."""
+
+    def _soft_sums(self, v: Tensor, eta: float) -> SoftSums:
+        a, b = self.problem.a, self.problem.b
+        v = v + b.log() * eta
+        lowest, total, mass = self._softmin(v, eta)
+        minimum = lowest.double() - eta * total.double().log()
+        if self.problem.p == 2:
+            minimum += self._y2.double()
+        certainty = a @ total.double().reciprocal()
+        return SoftSums(a @ minimum, certainty, mass, self._overlap(undecided(total), v, eta))
+
+    @abstractmethod
+    def _softmin(self, v: Tensor, eta: float) -> tuple[Tensor, Tensor, Tensor]:
+        """Of each sample the lowest c - v and the sum of exp((lowest - (c - v)) / eta), (m,); of each point its mass.
+
+        As in the dense engine, c - v is taken without the constant |y|^2 when p = 2. The mass, (n,) float64, is the
+        sum over the samples of a times the exp above divided by its sum.
+        """
+
+    def _overlap(self, samples: Tensor, v: Tensor, eta: float) -> Tensor:
+        """sum_k a_k chi_ki chi_kj over the samples with these indices, (n, n) float64."""
+        overlap = self.problem.b.new_zeros(len(self.problem.b), len(self.problem.b))
+        for rows in torch.split(samples, self._rows):
+            share, _, total = self._shares(rows, v, eta)
+            share.mul_((self.problem.a[rows, None].sqrt() / total).to(share.dtype))
+            overlap += share.t() @ share
+        return overlap
+
+
+@contextmanager
+def explained(engine: str, remedy: Callable[[], str]) -> Iterator[None]:
+    """Turn whatever a kernel fails with into one RuntimeError that names the engine and what to do."""
+    try:
+        yield
+    except Exception as error:
+        reason = str(error).strip().splitlines() or [""]
+        raise RuntimeError(
+            f"engine: {engine!r} failed to compile or run its kernels ({type(error).__name__}: {reason[-1][:300]}). "
+            f"Use engine='dense', or {remedy()}"
+        ) from error

@@ -1,0 +1,125 @@
+"""The engine that lets KeOps compile c - v and its reductions into one loop, for CPUs and GPUs.
+
+    x (n, d) points, y (m, d) samples      v (n,) potential      eta smoothing      c cost
+
+Two formulas are compiled for each dimension, power and dtype, at first use (20 to 30 s each on a CPU), and kept in
+KeOps' cache folder. KeOps unrolls its code over d, so this is an engine for few dimensions.
+Source: Charlier, Feydy, Glaunes, Collin, Durif (2021), Kernel operations on the GPU, with autodiff.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import io
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .fused import FusedEngine, explained
+from .problem import Problem
+
+
+class KeopsEngine(FusedEngine):
+    """Reductions of lazy tensors.
+
+    Raises:
+        ImportError: pykeops is not installed.
+        RuntimeError: KeOps cannot be set up, or at the first pass, cannot compile or run.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self._keops = load_keops()
+
+    def _two_nearest(self, v: Tensor) -> tuple[Tensor, Tensor]:
+        lowest, cell = self._two_lowest(v)
+        return cell[:, 0], lowest[:, 1] - lowest[:, 0]
+
+    def _softmin(self, v: Tensor, eta: float) -> tuple[Tensor, Tensor, Tensor]:
+        x, y = self.problem.x, self.problem.y
+        lowest = self._two_lowest(v)[0][:, 0]
+        height = self._height(v)
+        total = self._sum_exp((y, lowest), (x, -height), torch.ones_like(height), eta)
+        # Weights of the order of 1, not 1/m, keep float32 far from its smallest numbers.
+        count = len(y)
+        weight = (self.problem.a * count / total).to(total.dtype)
+        mass = self._sum_exp((x, -height), (y, lowest), weight, eta).double() / count
+        return lowest, total, mass
+
+    def _two_lowest(self, v: Tensor) -> tuple[Tensor, Tensor]:
+        """The two lowest c - v of each sample and where they are, (m, 2)."""
+        with _running():
+            lazy = self._cost(self.problem.y, self.problem.x) + self._keops.Vj(self._height(v)[:, None])
+            lowest, cell = lazy.Kmin_argKmin(2, dim=1)
+        if len(v) == 1:  # KeOps fills up with what it began with
+            lowest[:, 1] = torch.inf
+        return lowest, cell
+
+    def _sum_exp(self, rows: tuple[Tensor, Tensor], cols: tuple[Tensor, Tensor], weight: Tensor, eta: float) -> Tensor:
+        """Sum over columns of weight exp((lowest - (c - v)) / eta), (rows,); one formula, whichever side is summed.
+
+        Rows and columns come as (places, term added to -c).
+        """
+        keops = self._keops
+        rate = weight.new_tensor([1 / eta])
+        with _running():
+            exponent = keops.Vi(rows[1][:, None]) + keops.Vj(cols[1][:, None]) - self._cost(rows[0], cols[0])
+            lazy = (exponent * keops.Pm(rate)).exp() * keops.Vj(weight[:, None])
+            total: Tensor = lazy.sum(dim=1, use_double_acc=True)[:, 0]
+        return total
+
+    def _height(self, v: Tensor) -> Tensor:
+        """What is added to the lazy cost: -v, and for p = 2 the |x|^2 that the lazy cost leaves out, (n,)."""
+        v = v.to(self.problem.x.dtype)
+        return self._x2 - v if self.problem.p == 2 else -v
+
+    def _cost(self, rows: Tensor, cols: Tensor) -> Any:
+        """The lazy cost; for p = 2 only -2 <y, x>, which is half the work and exact where |y| is large."""
+        left, right = self._keops.Vi(rows), self._keops.Vj(cols)
+        if self.problem.p == 2:
+            return (left | right) * -2.0
+        square = left.sqdist(right)
+        # KeOps' own power is computed in float32 whatever the dtype (2.3). The logarithm of 0 is -inf, its exp 0.
+        return square.sqrt() if self.problem.p == 1 else (square.log() * (self.problem.p / 2)).exp()
+
+
+def load_keops() -> Any:
+    """The module pykeops.torch, imported without a word: it reports on CUDA and compiles a part of itself."""
+    if importlib.util.find_spec("pykeops") is None:
+        raise ImportError(
+            "engine: 'keops' needs pykeops, which is not installed. "
+            "Use engine='dense', or pip install 'torchcoreset[keops]'."
+        )
+    with explained("keops", _remedy), contextlib.redirect_stdout(io.StringIO()):
+        return importlib.import_module("pykeops.torch")
+
+
+@contextlib.contextmanager
+def _running() -> Iterator[None]:
+    """KeOps at work: silent while it compiles, and with one error that says what to do."""
+    import keopscore
+    import pykeops
+
+    said = pykeops.verbose, keopscore.verbose
+    pykeops.verbose = keopscore.verbose = False
+    try:
+        with explained("keops", _remedy):
+            yield
+    finally:
+        pykeops.verbose, keopscore.verbose = said
+
+
+def _remedy() -> str:
+    """What to do about KeOps here."""
+    folder = os.environ.get("KEOPS_CACHE_FOLDER") or os.path.join(os.path.expanduser("~"), ".cache")
+    if not os.access(folder, os.W_OK):
+        return f"set KEOPS_CACHE_FOLDER to a folder that can be written to: {folder} cannot."
+    if shutil.which(os.environ.get("CXX") or "g++") is None:
+        return "install a C++ compiler (g++), or name one in CXX: none was found."
+    return "check the C++ compiler, and that KEOPS_CACHE_FOLDER names a folder that can be written to."
