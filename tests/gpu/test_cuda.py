@@ -88,9 +88,7 @@ def test_build_on_the_gpu(cloud, algorithm):
 
 
 def test_stochastic_build_from_a_cuda_sampler():
-    result = tc.build_coreset(
-        lambda m: torch.randn(m, 2, device="cuda"), 10, algorithm="sgd", steps=50, samples=20_000
-    )
+    result = tc.build_coreset(lambda m: torch.randn(m, 2, device="cuda"), 10, algorithm="sgd", steps=50, samples=20_000)
     assert result.coreset.points.device.type == "cuda"
     assert result.transport.value < 0.45
 

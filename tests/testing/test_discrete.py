@@ -203,9 +203,7 @@ def test_many_samples_approach_the_distribution() -> None:
 @pytest.mark.parametrize("weights", [[1.0, -1.0], [1.0, math.nan], [1.0, math.inf], [0.0, 0.0]])
 def test_weights_that_are_none_are_refused(weights: list[float]) -> None:
     x = torch.zeros(2, 1)
-    with pytest.raises(
-        ValueError, match="point_weights: got a negative, infinite or NaN weight, or zeros only"
-    ):
+    with pytest.raises(ValueError, match="point_weights: got a negative, infinite or NaN weight, or zeros only"):
         line_transport(x, x, 2, point_weights=torch.tensor(weights))
     with pytest.raises(ValueError, match="sample_weights: got a negative"):
         line_transport(x, x, 2, sample_weights=torch.tensor(weights))

@@ -147,9 +147,7 @@ def test_value_is_the_integral_over_quantiles(problem: LineProblem, p: int, size
     x = points.flatten().sort().values.tolist()
     z = problem.boundaries(size).tolist()
     expected = sum(
-        expectation(
-            problem, lambda t, i=i: abs(t - x[i]) ** p * (z[i] <= t <= z[i + 1]), [x[i], z[i], z[i + 1]]
-        )
+        expectation(problem, lambda t, i=i: abs(t - x[i]) ** p * (z[i] <= t <= z[i + 1]), [x[i], z[i], z[i + 1]])
         for i in range(size)
     )
     assert problem.value(points, p) == pytest.approx(expected, abs=1e-9)

@@ -27,7 +27,7 @@ from .stochastic import StochasticDescent
 ALGORITHMS = ("auto", "fixed_point", "sgd", "gradient")
 DEFAULT_STEPS = {"auto": 300, "fixed_point": 300, "sgd": 1000, "gradient": 300}
 COARSE = 100  # samples a point on which a fixed point is found before it is found on all samples
-HELD, HELD_PER_POINT = 100_000, 200  # samples held of a source that has no size
+HELD, HELD_PER_POINT, LINE_HELD = 100_000, 200, 400_000  # samples held of a source that has no size
 BATCH = 50  # samples a point in a batch of Algorithm 1
 
 
@@ -80,7 +80,7 @@ def build_coreset(
         weights: (n,) weights of the points; equal if None.
         sample_weights: (rows,) weights of the source's rows, for tables and map-style datasets; equal if None.
         samples: most samples to hold in memory. None holds all rows of a table, dataset or loader, and
-            max(100000, 200 n) samples of a distribution or callable.
+            max(100000, 200 n) samples of a distribution or callable, 400000 if they are one-dimensional.
         steps: most steps; None for 300 (fixed_point, gradient) or 1000 (sgd).
         tolerance: the run has converged when ten steps lower the value by less than this, relatively; in [0, 1).
             Each transport is solved ten times more accurately.
@@ -115,7 +115,7 @@ def build_coreset(
     read = as_source(source, sample_weights)
     bar = Progress(steps, progress, f"coreset of {size} points")
     run = _Run(size, p, steps, tolerance, bar, callback, engine)
-    with bar, torch.no_grad():
+    with bar, torch.inference_mode(False), torch.no_grad():
         if algorithm == "sgd":
             return _stochastic(run, read, init, weights, samples, batch_size or BATCH * size, rate, generator)
         y, a = _held(read, size, samples, generator)
@@ -123,7 +123,9 @@ def build_coreset(
         y = y.to(points)
         if algorithm == "gradient":
             descent = GradientDescent(points, b, y, a, p, run.inner, steps, optimizer, engine)
-            return run.result(run.descend(descent, len(y)), b, y, a)
+            # The default rate falls to zero over all steps: standing still before that is only noise.
+            points = run.descend(descent, len(y), until_settled=optimizer is not None)
+            return run.result(points, b, y, a)
         coarse = max(COARSE * size, 5000)
         if len(y) > 2 * coarse:
             part = as_source(y, a).draw(coarse, generator)
@@ -171,7 +173,13 @@ def _held(source: Source, size: int, samples: int | None, generator: Generator) 
     with warnings.catch_warnings():
         # Nobody asked for that many: an iterator that ends earlier is held whole.
         warnings.filterwarnings("ignore", message="source: the .* ended after", category=UserWarning)
-        return source.materialize(max(HELD, HELD_PER_POINT * size), generator)
+        y, a = source.materialize(max(HELD, HELD_PER_POINT * size), generator)
+        if source.endless and y.shape[1] == 1:
+            # On the line sorting is cheap, and more samples are needed: their quantiles err by 1 / sqrt(m) however
+            # many points there are, which has to be small against the width of a cell.
+            more, _ = source.materialize(LINE_HELD - len(y), generator)
+            y = torch.cat((y, more))
+        return y, a
 
 
 def _start(
@@ -228,8 +236,9 @@ class _Run:
                 self.callback(step)
             descent.move(result)
             if until_settled and settled(self.history, self.tolerance):
-                self.status = Status.CONVERGED
                 break
+        if settled(self.history, self.tolerance):
+            self.status = Status.CONVERGED
         return descent.finish()
 
     def result(self, points: Tensor, b: Tensor, y: Tensor, a: Tensor | None) -> BuildResult:
@@ -252,22 +261,26 @@ def _stochastic(
     rate: float,
     generator: Generator,
 ) -> BuildResult:
-    """Algorithm 1; an iterator that ends early ends the run, which is then measured on its last batch."""
+    """Algorithm 1; an iterator that ends early ends the run, which is then measured on a batch."""
     points, b = _start(source, init, run.size, run.p, weights, generator)
     descent = StochasticDescent(
         points, b, source, batch_size, run.p, run.inner, rate, run.steps // 2, generator, run.engine
     )
+    y: Tensor | None = None
     try:
         run.descend(descent, batch_size, until_settled=False)
         y, a = _held(source, run.size, samples, generator)
     except SourceExhausted:
         if not run.history:
             raise
+    ended = y is None or (source.size is None and not source.endless and len(y) < len(descent.largest_batch))
+    if ended or y is None:
         warnings.warn(
-            f"source: the iterator ended after {len(run.history)} of {run.steps} steps; the result is measured on "
-            "its last batch. Pass a list of batches or a DataLoader to read them more than once.",
+            f"source: the iterator ended after {len(run.history)} of {run.steps} steps with too few rows left to "
+            "measure on; the result is measured on a batch that was used. Pass a list of batches or a DataLoader to "
+            "read them more than once.",
             UserWarning,
             stacklevel=3,
         )
-        y, a = descent.batch, None
+        y, a = descent.largest_batch, None
     return run.result(descent.finish(), b, y.to(points), a)

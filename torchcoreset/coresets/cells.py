@@ -11,8 +11,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ..transport.cost import paired
 from ..transport.result import Coupling
 
+HALVINGS = 20  # of a step that raised the cost
 REWEIGHTINGS = 5  # for one plan; the next plan asks for others anyway
 
 
@@ -21,15 +23,36 @@ def cell_centres(x: Tensor, y: Tensor, plan: Coupling, p: float) -> Tensor:
 
     p = 2 takes the mean, exactly. Other p take a few steps of Weiszfeld's method, weights |y - x|^(p-2), with the
     correction of Vardi and Zhang (2000) where a point lies on a sample, and shortened by 1/(p-1) for p > 2, where the
-    plain step overshoots. No step raises the cost.
+    plain step overshoots; a step that raised the cost of a point is halved until it does not.
 
     Returns:
         New points (n, d), dtype of x.
     """
+    if p == 2:
+        return _reweighted(x.double(), y, plan, p).to(x.dtype)
     centre = x.double()
-    for _ in range(1 if p == 2 else REWEIGHTINGS):
-        centre = _reweighted(centre, y, plan, p)
+    cost = _costs(centre, y, plan, p)
+    for _ in range(REWEIGHTINGS):
+        trial = _reweighted(centre, y, plan, p)
+        for _ in range(HALVINGS):
+            trial_cost = _costs(trial, y, plan, p)
+            worse = (trial_cost > cost)[:, None]
+            if not bool(worse.any()):
+                break
+            trial = torch.where(worse, (trial + centre) / 2, trial)
+        else:
+            trial = torch.where(worse, centre, trial)
+            trial_cost = torch.minimum(trial_cost, cost)
+        centre, cost = trial, trial_cost
     return centre.to(x.dtype)
+
+
+def _costs(x: Tensor, y: Tensor, plan: Coupling, p: float) -> Tensor:
+    """Cost of the mass that each point receives, (n,)."""
+    costs = x.new_zeros(len(x))
+    for rows, cols, mass in plan.blocks():
+        costs.index_add_(0, cols, mass * paired(y[rows], x[cols], p))
+    return costs
 
 
 def _reweighted(x: Tensor, y: Tensor, plan: Coupling, p: float) -> Tensor:
@@ -48,7 +71,13 @@ def _reweighted(x: Tensor, y: Tensor, plan: Coupling, p: float) -> Tensor:
         total.index_add_(0, cols, weight)
         pull.index_add_(0, cols, difference.mul_(weight[:, None]))
     step = pull / total.where(total > 0, 1.0)[:, None]
-    if p == 1:  # mass on the point itself holds it back: all of the step if it is stronger than the pull
+    if p < 2:  # mass on the point itself holds it back: for p = 1 altogether, if it is stronger than the pull
         strength = pull.square().sum(1).sqrt_()
-        step *= (1 - at_point / strength.where(strength > 0, torch.inf)).clamp_(min=0)[:, None]
+        held = at_point / strength.where(strength > 0, torch.inf)
+        if p == 1:
+            step *= (1 - held).clamp_(min=0)[:, None]
+        else:  # as far as the minimum of at_point t^p - p strength t
+            length = step.square().sum(1).sqrt_()
+            reach = held.where(held > 0, 1.0).pow(-1 / (p - 1))
+            step *= torch.where(held > 0, (reach / length.where(length > 0, 1.0)).clamp(max=1), 1.0)[:, None]
     return x + step / max(1.0, p - 1)

@@ -82,7 +82,9 @@ class Coreset(nn.Module):
             image = network(self.points)
         if len(image) != self.size:
             raise ValueError(f"network: got {len(image)} rows for {self.size} points; expected one row for each point.")
-        return Coreset(image, self.weights)
+        pushed = Coreset(image, self.weights)
+        pushed.weights.copy_(self.weights)
+        return pushed
 
     def expectation(self, f: Callable[[Tensor], Tensor]) -> Tensor:
         """sum_i w_i f(x_i), differentiable in the points; f maps (n, d) to (n, ...)."""
@@ -122,7 +124,9 @@ class Coreset(nn.Module):
             raise ValueError(
                 f"path: {path} holds no {' and no '.join(sorted(missing))}; expected a file by Coreset.save."
             )
-        return cls(saved["points"], saved["weights"])
+        coreset = cls(saved["points"], saved["weights"])
+        coreset.weights.copy_(saved["weights"])  # normalising again would change their last digits
+        return coreset
 
     def extra_repr(self) -> str:
         """Shape, dtype and whether the weights are equal."""

@@ -27,8 +27,8 @@ class GradientDescent:
         p: power of the cost.
         tolerance: relative gap of each transport.
         steps: number of steps, over which the default optimizer's rate falls to zero.
-        optimizer: from a list of parameters to an optimizer. None takes Adam with a rate of a tenth of the first
-            W_p and cosine decay, and no weight decay, which would pull the points to the origin.
+        optimizer: from a list of parameters to an optimizer. None takes Adam, whose first step moves a point by a
+            tenth of W_p, with cosine decay, and no weight decay, which would pull the points to the origin.
         engine: of each transport.
     """
 
@@ -92,7 +92,7 @@ class GradientDescent:
     def _make_optimizer(self, scale: float) -> Optimizer:
         if self._factory is not None:
             return self._factory([self._parameter])
-        optimizer = torch.optim.Adam([self._parameter], lr=0.1 * scale)
+        optimizer = torch.optim.Adam([self._parameter], lr=0.1 * scale / self._parameter.shape[1] ** 0.5)
         steps = self._steps
         self._schedule = torch.optim.lr_scheduler.LambdaLR(
             optimizer, lambda k: 0.5 * (1 + math.cos(math.pi * min(k, steps) / steps))

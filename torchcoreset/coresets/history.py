@@ -63,8 +63,12 @@ class BuildResult:
 
 
 def settled(history: Sequence[Step], tolerance: float) -> bool:
-    """Whether the last WINDOW steps on the same samples lowered the value by less than `tolerance` of itself."""
+    """Whether the value stands still: within `tolerance` of itself for WINDOW steps, or three times the same."""
+    last = history[-3:]
+    if last and (last[-1].value == 0 or (len(last) == 3 and len({(step.value, step.samples) for step in last}) == 1)):
+        return True
     recent = history[-WINDOW - 1 :]
     if len(recent) <= WINDOW or recent[0].samples != recent[-1].samples:
-        return bool(recent) and recent[-1].value == 0
-    return recent[0].value - min(step.value for step in recent) <= tolerance * recent[0].value
+        return False
+    values = [step.value for step in recent]
+    return max(values) - min(values) <= tolerance * min(values)

@@ -37,6 +37,7 @@ class StochasticDescent:
 
     Attributes:
         batch: the samples of the last step.
+        largest_batch: those of the last step that was not short of samples.
     """
 
     def __init__(
@@ -57,15 +58,17 @@ class StochasticDescent:
         self.engine = engine
         self.p, self.tolerance, self.rate, self.average_from = p, tolerance, rate, average_from
         self.potential: Tensor | None = None
-        self.average = points.double()
+        self.average = points.to(torch.float64, copy=True)
         self._scale: float | None = None
         self._steps = 0
-        self.batch = points
+        self.batch = self.largest_batch = points
 
     def evaluate(self) -> Transport:
         """Transport of the present points on a fresh batch."""
         batch = self.source.draw(self.batch_size, self.generator)
         self.batch = batch.to(self.points)
+        if self._steps == 0 or len(batch) >= len(self.largest_batch):
+            self.largest_batch = self.batch
         problem = make_problem(self.points, self.batch, self.p, self.weights)
         result = solve(
             problem, tolerance=self.tolerance, exact=False, start=self.potential, max_steps=100, engine=self.engine

@@ -26,18 +26,15 @@ class FusedEngine(DenseEngine):
         a, b = self.problem.a, self.problem.b
         v = v + b.log() * eta
         lowest, total, mass = self._softmin(v, eta)
-        minimum = lowest.double() - eta * total.double().log()
-        if self.problem.p == 2:
-            minimum += self._y2.double()
+        minimum = lowest - eta * total.double().log()
         certainty = a @ total.double().reciprocal()
         return SoftSums(a @ minimum, certainty, mass, self._overlap(undecided(total), v, eta))
 
     @abstractmethod
     def _softmin(self, v: Tensor, eta: float) -> tuple[Tensor, Tensor, Tensor]:
-        """Of each sample the lowest c - v and the sum of exp((lowest - (c - v)) / eta), (m,); of each point its mass.
+        """Of each sample the lowest c - v, (m,) float64, and the sum of exp((lowest - (c - v)) / eta), (m,).
 
-        As in the dense engine, c - v is taken without the constant |y|^2 when p = 2. The mass, (n,) float64, is the
-        sum over the samples of a times the exp above divided by its sum.
+        Then of each point its mass, (n,) float64: the sum over samples of a times the exp above divided by its sum.
         """
 
     def _overlap(self, samples: Tensor, v: Tensor, eta: float) -> Tensor:

@@ -42,49 +42,40 @@ class KeopsEngine(FusedEngine):
         return cell[:, 0], lowest[:, 1] - lowest[:, 0]
 
     def _softmin(self, v: Tensor, eta: float) -> tuple[Tensor, Tensor, Tensor]:
-        x, y = self.problem.x, self.problem.y
+        x, y, v = self.problem.x, self.problem.y, v.to(self.problem.x.dtype)
         lowest = self._two_lowest(v)[0][:, 0]
-        height = self._height(v)
-        total = self._sum_exp((y, lowest), (x, -height), torch.ones_like(height), eta)
+        total = self._sum_exp(y, lowest, x, v, torch.ones_like(v), eta)
         # Weights of the order of 1, not 1/m, keep float32 far from its smallest numbers.
-        count = len(y)
-        weight = (self.problem.a * count / total).to(total.dtype)
-        mass = self._sum_exp((x, -height), (y, lowest), weight, eta).double() / count
-        return lowest, total, mass
+        weight = (self.problem.a * len(y) / total).to(v.dtype)
+        mass = self._sum_exp(x, v, y, lowest, weight, eta).double() / len(y)
+        return lowest.double(), total, mass
 
     def _two_lowest(self, v: Tensor) -> tuple[Tensor, Tensor]:
         """The two lowest c - v of each sample and where they are, (m, 2)."""
         with _running():
-            lazy = self._cost(self.problem.y, self.problem.x) + self._keops.Vj(self._height(v)[:, None])
-            lowest, cell = lazy.Kmin_argKmin(2, dim=1)
+            reduced = self._cost(self.problem.y, self.problem.x) - self._keops.Vj(v.to(self.problem.x.dtype)[:, None])
+            lowest, cell = reduced.Kmin_argKmin(2, dim=1)
         if len(v) == 1:  # KeOps fills up with what it began with
             lowest[:, 1] = torch.inf
         return lowest, cell
 
-    def _sum_exp(self, rows: tuple[Tensor, Tensor], cols: tuple[Tensor, Tensor], weight: Tensor, eta: float) -> Tensor:
-        """Sum over columns of weight exp((lowest - (c - v)) / eta), (rows,); one formula, whichever side is summed.
-
-        Rows and columns come as (places, term added to -c).
-        """
+    def _sum_exp(
+        self, rows: Tensor, row_term: Tensor, cols: Tensor, col_term: Tensor, weight: Tensor, eta: float
+    ) -> Tensor:
+        """Sum over columns of weight exp((row_term + col_term - c) / eta), (rows,): one formula for either side."""
         keops = self._keops
         rate = weight.new_tensor([1 / eta])
         with _running():
-            exponent = keops.Vi(rows[1][:, None]) + keops.Vj(cols[1][:, None]) - self._cost(rows[0], cols[0])
+            exponent = keops.Vi(row_term[:, None]) + keops.Vj(col_term[:, None]) - self._cost(rows, cols)
             lazy = (exponent * keops.Pm(rate)).exp() * keops.Vj(weight[:, None])
             total: Tensor = lazy.sum(dim=1, use_double_acc=True)[:, 0]
         return total
 
-    def _height(self, v: Tensor) -> Tensor:
-        """What is added to the lazy cost: -v, and for p = 2 the |x|^2 that the lazy cost leaves out, (n,)."""
-        v = v.to(self.problem.x.dtype)
-        return self._x2 - v if self.problem.p == 2 else -v
-
     def _cost(self, rows: Tensor, cols: Tensor) -> Any:
-        """The lazy cost; for p = 2 only -2 <y, x>, which is half the work and exact where |y| is large."""
-        left, right = self._keops.Vi(rows), self._keops.Vj(cols)
+        """The lazy cost (measured: 2.5 times faster than -2 <y, x>, which would do for p = 2)."""
+        square = self._keops.Vi(rows).sqdist(self._keops.Vj(cols))
         if self.problem.p == 2:
-            return (left | right) * -2.0
-        square = left.sqdist(right)
+            return square
         # KeOps' own power is computed in float32 whatever the dtype (2.3). The logarithm of 0 is -inf, its exp 0.
         return square.sqrt() if self.problem.p == 1 else (square.log() * (self.problem.p / 2)).exp()
 

@@ -241,9 +241,10 @@ class _Solver:
             self._keep_plan(plan, float(plan_cost(problem, plan)))
             return v, self._look(v), None
         mean = float(problem.a @ first.cost)
-        least = max(
-            self.least_eta, 0.1 * self.tolerance * mean
-        )  # a finer smoothing than the gap asked for gains nothing
+        if mean == 0:  # every sample lies on a point: all that is left is to share them
+            return origin, first, None
+        # A finer smoothing than the gap asked for gains nothing.
+        least = max(self.least_eta, 0.1 * self.tolerance * mean)
         if start is not None and float((problem.b - first.mass).abs().sum()) / 2 <= LOST:
             sample = self._subsample(min(m, FINE * n))
             curvature = curvature_at(sample, start, max(0.1 * mean, least), least)

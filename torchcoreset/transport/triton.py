@@ -67,7 +67,7 @@ class TritonEngine(FusedEngine):
                 _softmin_kernel, y[part], self._y2[part], v, weight[part], lowest[part], total[part], partial, 1 / eta
             )
             mass += partial.sum(0, dtype=torch.float64)
-        return lowest, total, mass / len(y)
+        return lowest.double() + self._y2.double() if self.problem.p == 2 else lowest.double(), total, mass / len(y)
 
     def _launch(self, kernel: Any, y: Tensor, y2: Tensor, v: Tensor, *rest: Any) -> None:
         """One program for each BLOCK_M of the samples."""

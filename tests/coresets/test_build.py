@@ -1,0 +1,444 @@
+"""From a source to a coreset: the optimum, every kind of source, seeds, history, and what is refused."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+import torchcoreset as tc
+from torchcoreset.testing import BEST_KNOWN, E1, NORMAL
+
+ALGORITHMS = ("fixed_point", "sgd", "gradient")
+every_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS)
+either_power = pytest.mark.parametrize("p", [1, 2])
+STANDARD = torch.distributions.Normal(0.0, 1.0)
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+PLANE = normal(300, 2)
+
+
+@either_power
+@pytest.mark.parametrize("n", [10, 50])
+def test_the_normal_distribution_to_one_percent(p: int, n: int) -> None:
+    result = tc.build_coreset(STANDARD, n, p)
+    assert result.status is tc.Status.CONVERGED
+    assert NORMAL.value(result.coreset.points, p) <= 1.01 * NORMAL.optimal_value(n, p)
+
+
+@either_power
+@pytest.mark.parametrize("seed", range(3))
+def test_the_optimum_of_the_samples_on_the_line(p: int, seed: int) -> None:
+    y = NORMAL.sample(2000, torch.Generator().manual_seed(seed)).sort(0).values
+    result = tc.build_coreset(y, 20, p, seed=seed)
+    cells = y.reshape(20, 100)
+    centres = cells.mean(1) if p == 2 else cells.median(1).values
+    best = float((cells - centres[:, None]).abs().pow(p).mean())
+    assert best * (1 - 1e-9) <= result.transport.value <= 1.005 * best
+
+
+def test_the_normal_distribution_in_the_plane() -> None:
+    plane = torch.distributions.Normal(torch.zeros(2), torch.ones(2))
+    fresh = normal(500_000, 2, seed=99)
+    values = []
+    for seed in range(3):
+        coreset = tc.build_coreset(plane, 10, seed=seed, samples=30_000).coreset
+        values.append(tc.transport(coreset.points, fresh).value)
+    # The standard error of a value on the fresh sample is 0.1 %; that of the known one is 0.5 % at most.
+    assert min(values) == pytest.approx(BEST_KNOWN["normal"][10].value, rel=1e-2)
+
+
+def test_pendigits(data_dir) -> None:
+    x = np.load(data_dir / "pendigits.npz", allow_pickle=False)["X"]
+    results = [tc.build_coreset(x, 10, seed=seed) for seed in range(4)]
+    assert min(result.transport.value for result in results) <= 4930
+
+
+@every_algorithm
+def test_one_point_is_the_mean_of_all(algorithm: str) -> None:
+    result = tc.build_coreset(PLANE, 1, algorithm=algorithm, steps=200, tolerance=0)
+    # Half of the 200 batches of 50 rows are averaged: a standard error of 0.013.
+    error = 0.05 if algorithm == "sgd" else 1e-2
+    torch.testing.assert_close(result.coreset.points[0].detach(), PLANE.mean(0), rtol=0, atol=error)
+
+
+class Rows(Dataset):
+    def __len__(self) -> int:
+        return len(PLANE)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        return PLANE[index], 0
+
+
+SOURCES = {
+    "tensor": lambda: PLANE,
+    "array": PLANE.numpy,
+    "frame": lambda: pd.DataFrame(PLANE.numpy(), columns=["a", "b"]),
+    "lists": PLANE.tolist,
+    "dataset": Rows,
+    "tensor dataset": lambda: TensorDataset(PLANE, torch.zeros(300)),
+    "loader": lambda: DataLoader(TensorDataset(PLANE), batch_size=64),
+    "distribution": lambda: torch.distributions.MultivariateNormal(torch.zeros(2), torch.eye(2)),
+    "callable": lambda: lambda m: torch.randn(m, 2),
+    "network": lambda: lambda m: torch.nn.Linear(2, 2)(torch.randn(m, 2)),
+    "iterator": lambda: (normal(64, 2, seed=seed) for seed in range(10_000)),
+    "batches": lambda: list(PLANE.split(64)),
+    "source": lambda: tc.as_source(PLANE),
+}
+
+
+@every_algorithm
+@pytest.mark.parametrize("kind", SOURCES)
+def test_every_kind_of_source(kind: str, algorithm: str) -> None:
+    result = tc.build_coreset(SOURCES[kind](), 5, algorithm=algorithm, samples=300, steps=4, tolerance=0)
+    assert result.coreset.points.shape == (5, 2)
+    assert bool(result.coreset.points.isfinite().all())
+    assert result.transport.plan.shape == (300, 5)
+    assert len(result.history) == 4
+
+
+def test_a_table_is_the_same_in_every_form() -> None:
+    expected = tc.build_coreset(PLANE, 5).coreset.points
+    for kind in ("array", "frame", "tensor dataset", "source"):
+        assert torch.equal(tc.build_coreset(SOURCES[kind](), 5).coreset.points, expected), kind
+
+
+def test_samples_limits_what_is_held() -> None:
+    result = tc.build_coreset(PLANE, 5, samples=50, steps=3)
+    assert result.transport.plan.shape == (50, 5)
+    assert {step.samples for step in result.history} == {50}
+
+
+def test_many_samples_are_approached_through_a_part_of_them() -> None:
+    result = tc.build_coreset(normal(12_000, 2), 5, seed=1)
+    sizes = [step.samples for step in result.history]
+    assert sizes == sorted(sizes)
+    assert set(sizes) == {5000, 12_000}
+    assert result.status is tc.Status.CONVERGED
+
+
+def test_an_iterator_that_ends_early_is_held_whole() -> None:
+    result = tc.build_coreset((normal(40, 2, seed=seed) for seed in range(3)), 4, steps=3)
+    assert result.transport.plan.shape == (120, 4)
+
+
+def test_sgd_on_an_iterator_that_ends_is_measured_on_a_whole_batch() -> None:
+    rows = normal(2 + 5 * 100 + 3, 2)
+    with pytest.warns(UserWarning, match="ended"):
+        result = tc.build_coreset(iter([rows]), 2, algorithm="sgd", steps=5, batch_size=100)
+    assert len(result.history) == 5
+    assert result.transport.plan.shape[0] >= 100, "three rows that were left over say nothing about the points"
+
+
+@either_power
+@pytest.mark.parametrize("algorithm", ["fixed_point", "gradient"])
+@pytest.mark.parametrize("d", [1, 2])
+def test_sample_weights_are_repeated_rows(algorithm: str, p: int, d: int) -> None:
+    y, counts = normal(60, d).double(), torch.arange(60) % 4
+    settings = {"p": p, "init": y[:4].clone(), "algorithm": algorithm, "steps": 25, "tolerance": 1e-6}
+    weighted = tc.build_coreset(y, 4, sample_weights=counts, **settings)
+    repeated = tc.build_coreset(y.repeat_interleave(counts, 0), 4, **settings)
+    assert weighted.transport.value == pytest.approx(repeated.transport.value, rel=1e-2 if d == 2 else 1e-3)
+    assert weighted.history[0].value == pytest.approx(repeated.history[0].value, rel=1e-6)
+
+
+def test_sgd_draws_in_proportion_to_the_sample_weights() -> None:
+    result = tc.build_coreset([0.0, 1.0], 1, sample_weights=[1, 3], algorithm="sgd", steps=200)
+    assert result.coreset.points.item() == pytest.approx(0.75, abs=0.02)
+    assert result.transport.value == pytest.approx(3 / 16, rel=1e-2)
+
+
+@every_algorithm
+def test_point_weights(algorithm: str) -> None:
+    y, init = torch.tensor([0.0, 1.0, 2.0, 3.0]), torch.tensor([0.5, 2.5])
+    result = tc.build_coreset(y, 2, weights=[1, 3], init=init, algorithm=algorithm, steps=200, tolerance=0)
+    assert result.coreset.weights.tolist() == [0.25, 0.75]
+    assert result.transport.plan.column_sums().tolist() == pytest.approx([0.25, 0.75])
+    assert result.coreset.points.flatten().tolist() == pytest.approx([0, 2], abs=0.3)
+
+
+@every_algorithm
+def test_a_point_of_weight_zero_stays(algorithm: str) -> None:
+    init = normal(3, 2, seed=1)
+    result = tc.build_coreset(PLANE, 3, weights=[1, 0, 2], init=init.clone(), algorithm=algorithm, steps=5)
+    assert torch.equal(result.coreset.points[1], init[1])
+
+
+@every_algorithm
+def test_a_seed_reproduces_bit_for_bit_and_leaves_the_global_state(algorithm: str) -> None:
+    settings = {"algorithm": algorithm, "samples": 400, "steps": 6}
+    state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    first = tc.build_coreset(STANDARD, 5, seed=3, **settings)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert np.array_equal(np.random.get_state()[1], numpy_state)  # noqa: NPY002
+    torch.rand(7)
+    second = tc.build_coreset(STANDARD, 5, seed=torch.Generator().manual_seed(3), **settings)
+    torch.set_rng_state(state)
+    assert torch.equal(first.coreset.points, second.coreset.points)
+    assert [step.value for step in first.history] == [step.value for step in second.history]
+    other = tc.build_coreset(STANDARD, 5, seed=4, **settings)
+    assert not torch.equal(first.coreset.points, other.coreset.points)
+
+
+@every_algorithm
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_no_input_is_written_to(algorithm: str, dtype: torch.dtype) -> None:
+    inputs = [PLANE.to(dtype, copy=True), normal(4, 2, seed=1).to(dtype), torch.ones(4), torch.ones(300)]
+    before = [tensor.clone() for tensor in inputs]
+    y, init, weights, sample_weights = inputs
+    tc.build_coreset(y, 4, init=init, weights=weights, sample_weights=sample_weights, algorithm=algorithm, steps=3)
+    for tensor, old in zip(inputs, before, strict=True):
+        assert torch.equal(tensor, old)
+
+
+@every_algorithm
+def test_a_build_in_inference_mode(algorithm: str) -> None:
+    with torch.inference_mode():
+        result = tc.build_coreset(PLANE, 4, algorithm=algorithm, steps=3)
+    assert result.transport.value < result.history[0].value
+    assert bool(result.coreset.points.isfinite().all())
+
+
+@pytest.mark.parametrize("init", ["random", "kmeans++", PLANE[:4].clone(), PLANE[:4].tolist(), PLANE[:4].numpy()])
+def test_starts(init) -> None:
+    assert tc.build_coreset(PLANE, 4, init=init).distance < 1
+
+
+@every_algorithm
+def test_equal_starting_points_part(algorithm: str) -> None:
+    result = tc.build_coreset(PLANE, 4, init=torch.zeros(4, 2), algorithm=algorithm, steps=100)
+    assert result.transport.value < 0.7 * tc.transport(torch.zeros(4, 2), PLANE).value
+
+
+@every_algorithm
+def test_the_history_is_true(algorithm: str) -> None:
+    init, seen = PLANE[:4].clone(), []
+    result = tc.build_coreset(PLANE, 4, init=init, algorithm=algorithm, steps=12, tolerance=0, callback=seen.append)
+    assert seen == result.history
+    assert [step.step for step in seen] == list(range(12))
+    assert [step.seconds for step in seen] == sorted(step.seconds for step in seen)
+    assert seen[0].seconds > 0
+    for step in seen:
+        assert step.lower <= step.value
+        assert 0 <= step.gap <= 1e-2
+        assert step.gap == 0 or step.gap == pytest.approx((step.value - step.lower) / step.value)
+        assert step.samples == (200 if algorithm == "sgd" else 300)
+    if algorithm != "sgd":
+        assert seen[0].value == pytest.approx(tc.transport(init, PLANE, exact=True).value, rel=1e-2)
+        assert result.transport.value <= min(step.value for step in seen) * (1 + 1e-3)
+    assert result.transport.value == pytest.approx(tc.transport(result.coreset.points, PLANE).value, rel=2e-3)
+    assert result.distance == pytest.approx(result.transport.value**0.5)
+    assert result.status is tc.Status.MAX_STEPS
+
+
+def test_repr() -> None:
+    result = tc.build_coreset(E1.samples, 2, init=E1.points.clone())
+    assert repr(result).startswith("BuildResult(2 points, W_2=0.5, gap=0.0e+00, steps=")
+    assert repr(result).endswith("status=converged)")
+
+
+@every_algorithm
+def test_an_interrupt_in_the_callback_leaves_nothing_behind(algorithm: str) -> None:
+    seen, state = [], torch.get_rng_state()
+
+    def interrupt(step: tc.Step) -> None:
+        seen.append(step)
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tc.build_coreset(PLANE, 4, algorithm=algorithm, tolerance=0, callback=interrupt, progress=True)
+    assert len(seen) == 2
+    assert torch.is_grad_enabled()
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_progress_shows_a_bar_on_stderr(capsys) -> None:
+    tc.build_coreset(PLANE, 4, steps=3, tolerance=0, progress=True)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "coreset of 4 points" in err
+    assert "3/3" in err
+    assert "gap" in err
+
+
+@pytest.mark.parametrize("progress", [None, False])
+def test_no_bar_where_nobody_looks(progress, capsys) -> None:
+    tc.build_coreset(PLANE, 4, steps=3, progress=progress)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_bar_by_default_on_a_terminal_with_tqdm(capsys, monkeypatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    tc.build_coreset(PLANE, 4, steps=3)
+    assert "coreset of 4 points" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    tc.build_coreset(PLANE, 4, steps=3)
+    assert capsys.readouterr().err == ""
+
+
+def test_progress_without_tqdm(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    with pytest.raises(ImportError, match=r"progress=True needs tqdm: pip install 'torchcoreset\[progress\]'"):
+        tc.build_coreset(PLANE, 4, progress=True)
+
+
+@every_algorithm
+def test_one_step(algorithm: str) -> None:
+    result = tc.build_coreset(PLANE, 4, algorithm=algorithm, steps=1)
+    assert len(result.history) == 1
+    assert result.status is tc.Status.MAX_STEPS
+    assert result.transport.value <= result.history[0].value * 1.2
+
+
+@pytest.mark.parametrize("tolerance", [0, 1e-2])
+def test_tolerance_says_when_to_stop(tolerance: float) -> None:
+    history = tc.build_coreset(PLANE, 6, steps=40, tolerance=tolerance, seed=2).history
+    values = [step.value for step in history]
+    if tolerance == 0:
+        stationary = len(set(values[-3:])) == 1  # the iteration has reached its fixed point
+        assert len(history) == 40 or stationary or min(values[-10:]) >= values[-11]
+    else:
+        assert len(history) < 40
+        assert values[-11] - min(values[-11:]) <= tolerance * values[-11]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"size": 0}, "size: got 0; expected a positive number of points"),
+        ({"size": 2.5}, "size: got 2.5; expected a positive number of points"),
+        ({"p": 0.5}, "p: got 0.5; expected a number >= 1"),
+        ({"p": "2"}, "p: got '2'; expected a number >= 1"),
+        ({"algorithm": "lloyd"}, "algorithm: got 'lloyd'; expected one of 'auto', 'fixed_point', 'sgd', 'gradient'"),
+        ({"steps": 0}, "steps: got 0; expected a positive integer"),
+        ({"samples": -1}, "samples: got -1; expected a positive integer"),
+        ({"batch_size": 0, "algorithm": "sgd"}, "batch_size: got 0; expected a positive integer"),
+        ({"tolerance": 1}, r"tolerance: got 1; expected a number in \[0, 1\), such as 1e-3"),
+        ({"tolerance": -0.1}, r"tolerance: got -0.1; expected a number in \[0, 1\)"),
+        ({"tolerance": float("nan")}, r"tolerance: got nan; expected"),
+        ({"rate": 0, "algorithm": "sgd"}, "rate: got 0; expected a positive number"),
+        ({"rate": float("inf"), "algorithm": "sgd"}, "rate: got inf; expected a positive number"),
+        ({"rate": 2.0}, "rate: given with algorithm='auto'; expected it only with algorithm='sgd'"),
+        ({"batch_size": 9, "algorithm": "gradient"}, "batch_size: given with algorithm='gradient'; expected it only"),
+        ({"optimizer": torch.optim.SGD, "algorithm": "sgd"}, "optimizer: given with .*algorithm='gradient'. Choose"),
+        ({"init": "best"}, "init: got 'best'; expected one of 'random', 'kmeans\\+\\+'"),
+        ({"init": PLANE[:3]}, "init: got 3 points; expected size=4 of them"),
+        ({"init": PLANE[:4] * torch.nan}, "init: 4 of 4 rows hold NaN or infinity"),
+        ({"init": normal(4, 3)}, r"got shape .* expected the same last dimension"),
+        ({"weights": [1, 2]}, r"weights: got shape \(2,\); expected \(4,\), one weight for each row"),
+        ({"weights": [1, 2, 3, -1]}, "weights: 1 of 4 weights are negative, NaN or infinite"),
+        ({"sample_weights": [1, 2]}, r"weights: got shape \(2,\) with 300 samples"),
+        ({"source": STANDARD, "sample_weights": [1, 2]}, "weights: got weights with a Normal; expected them only"),
+        ({"source": torch.tensor([[0.0], [torch.nan]])}, "samples: 1 of 2 rows hold NaN or inf"),
+        ({"source": []}, "source: got a list with no batches"),
+        ({"seed": "0"}, "seed: got '0'; expected an int or a torch.Generator"),
+    ],
+)
+def test_what_is_refused(settings: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        tc.build_coreset(**{"source": PLANE, "size": 4} | settings)
+
+
+def test_what_is_no_source() -> None:
+    with pytest.raises(TypeError, match="source: got str; expected a tensor"):
+        tc.build_coreset("data.csv", 4)
+
+
+@every_algorithm
+@pytest.mark.parametrize(
+    ("dtype", "points"),
+    [
+        (torch.float64, torch.float64),
+        (torch.float32, torch.float32),
+        (torch.float16, torch.float32),
+        (torch.bfloat16, torch.float32),
+        (torch.int64, torch.float32),
+        (torch.uint8, torch.float32),
+    ],
+)
+def test_dtypes(algorithm: str, dtype: torch.dtype, points: torch.dtype) -> None:
+    y = (20 + 5 * normal(100, 2)).to(dtype)
+    result = tc.build_coreset(y, 4, algorithm=algorithm, steps=15)
+    assert result.coreset.points.dtype == result.coreset.weights.dtype == points
+    assert result.transport.value < float(y.double().var(0, unbiased=False).sum())
+
+
+@every_algorithm
+@pytest.mark.parametrize("value", [0.0, 7.1, 1e6 + 0.1])
+def test_constant_data(algorithm: str, value: float) -> None:
+    y = torch.full((50, 3), value)
+    result = tc.build_coreset(y, 4, algorithm=algorithm, steps=12)
+    assert torch.equal(result.coreset.points, y[:4])
+    assert result.transport.value == 0
+
+
+@every_algorithm
+@either_power
+def test_more_points_than_rows(algorithm: str, p: int) -> None:
+    result = tc.build_coreset(PLANE[:5], 9, p, algorithm=algorithm, steps=40)
+    assert result.coreset.points.shape == (9, 2)
+    assert bool(result.coreset.points.isfinite().all())
+    assert result.transport.value < tc.transport(PLANE[:5].mean(0, keepdim=True), PLANE[:5], p).value
+
+
+def test_as_many_points_as_rows() -> None:
+    result = tc.build_coreset(PLANE[:20], 20)
+    assert result.transport.value <= 1e-12
+    assert result.status is tc.Status.CONVERGED
+
+
+@pytest.mark.parametrize("p", [1, 1.5, 2, 3])
+def test_one_heavy_value(p: float) -> None:
+    y = torch.tensor([0.0] * 9 + [1.0])
+    result = tc.build_coreset(y, 1, p, init=torch.tensor([0.0]))
+    best = min(float(tc.transport(torch.tensor([x]), y, p).value) for x in torch.linspace(0, 1, 101).tolist())
+    assert result.transport.value <= 1.01 * best
+
+
+@every_algorithm
+def test_many_dimensions(algorithm: str) -> None:
+    y = torch.rand(120, 784, generator=torch.Generator().manual_seed(0))
+    result = tc.build_coreset(y, 4, algorithm=algorithm, steps=30)
+    assert result.coreset.points.shape == (4, 784)
+    assert result.transport.value <= float(y.var(0, unbiased=False).sum())
+
+
+@every_algorithm
+@pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.parametrize("factor", [0.125, 1024])
+def test_scaled_data_give_scaled_points(algorithm: str, p: int, factor: float) -> None:
+    settings = {"p": p, "algorithm": algorithm, "steps": 12}
+    plain, scaled = (tc.build_coreset(PLANE * s, 4, **settings) for s in (1, factor))
+    error = 1e-3 if algorithm == "gradient" else 0  # Adam's eps is no length; powers of two round nothing else
+    torch.testing.assert_close(scaled.coreset.points / factor, plain.coreset.points, rtol=0, atol=error)
+    assert scaled.transport.value == pytest.approx(factor**p * plain.transport.value, rel=1e-4)
+    assert len(scaled.history) == len(plain.history)
+
+
+@every_algorithm
+@either_power
+def test_shifted_data_give_shifted_points(algorithm: str, p: int) -> None:
+    settings = {"p": p, "algorithm": algorithm, "steps": 12}
+    plain, shifted = (tc.build_coreset(PLANE.double() + shift, 4, **settings) for shift in (0, 8))
+    torch.testing.assert_close(shifted.coreset.points - 8, plain.coreset.points, rtol=0, atol=1e-6)
+
+
+def test_the_result_can_be_trained_further() -> None:
+    coreset = tc.build_coreset(PLANE, 4, steps=3).coreset
+    loss, optimizer = tc.CoresetLoss(), torch.optim.SGD(coreset.parameters(), lr=1.0)
+    values = []
+    for _ in range(5):
+        optimizer.zero_grad()
+        value = loss(coreset.points, PLANE, coreset.weights)
+        value.backward()
+        optimizer.step()
+        values.append(value.item())
+    assert values[-1] < values[0]
