@@ -4,6 +4,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -205,13 +206,15 @@ def test_a_keops_that_cannot_compile_says_what_to_do(reason: str, monkeypatch: p
 
 
 @pytest.mark.keops
-def test_the_remedy_names_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_remedy_names_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from torchcoreset.transport.keops import _remedy
 
-    monkeypatch.setenv("KEOPS_CACHE_FOLDER", "/nowhere")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("KEOPS_CACHE_FOLDER", str(tmp_path / "file" / "keops"))
     assert "set KEOPS_CACHE_FOLDER" in _remedy()
-    assert "/nowhere" in _remedy()
-    monkeypatch.setenv("KEOPS_CACHE_FOLDER", os.getcwd())
+    assert str(tmp_path / "file") in _remedy()
+    monkeypatch.setenv("KEOPS_CACHE_FOLDER", str(tmp_path / "new" / "keops"))
+    assert _remedy().startswith("check the C++ compiler")
     monkeypatch.setenv("CXX", "no-such-compiler")
     monkeypatch.setenv("PATH", "")
     assert "compiler" in _remedy()
@@ -238,7 +241,7 @@ def test_triton_wants_a_gpu() -> None:
 
 def spy(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the engines that solvers ask for from here on."""
-    from torchcoreset.transport import solve
+    from torchcoreset.transport import solver
 
     asked: list[str] = []
 
@@ -246,5 +249,5 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(engine)
         return make_engine(problem, engine)
 
-    monkeypatch.setattr(solve, "make_engine", listen)
+    monkeypatch.setattr(solver, "make_engine", listen)
     return asked

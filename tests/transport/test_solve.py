@@ -15,7 +15,7 @@ from torch import Tensor
 
 import torchcoreset as tc
 from torchcoreset.testing import DISCRETE_PROBLEMS, E1, LINE_PROBLEMS, line_transport
-from torchcoreset.transport import solve as solve_module
+from torchcoreset.transport import solver as solver_module
 from torchcoreset.transport.balance import Balanced
 
 every_power = pytest.mark.parametrize("p", [1, 1.5, 2, 3])
@@ -274,7 +274,7 @@ def test_a_solve_that_gets_no_further_stalls(monkeypatch: pytest.MonkeyPatch) ->
     def move_nothing(cost, cell, mass, surplus, v, **settings) -> Balanced:
         return Balanced(np.arange(len(cell)), cell, mass, v, 0)
 
-    monkeypatch.setattr(solve_module, "balance", move_nothing)
+    monkeypatch.setattr(solver_module, "balance", move_nothing)
     with pytest.warns(tc.ConvergenceWarning, match=r"stalled.*pass float64 tensors") as caught:
         result = tc.transport(*hard_problem(), tolerance=1e-9)
     assert caught[0].message.result is result

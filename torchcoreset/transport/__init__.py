@@ -2,10 +2,11 @@
 
 problem     the door: checks, weights, shift          cost      |y - x|^p, pairwise and paired
 engine      hard and soft passes over all samples     choose    which engine makes them
-dense       engine of matrix products, for any device fused     engines that never write c - v down:
-keops       ... compiled by KeOps                     triton    ... one CUDA kernel
+dense       the engine of matrix products             fused     engines that never write c - v down
+keops       one of these, compiled by KeOps           triton    another, in CUDA kernels
 newton      annealed Newton on the smoothed semi-dual
-balance     surplus mass along shortest paths         solve     the way from a problem to bounds that meet
+balance     surplus mass along shortest paths         line      one dimension: sorting
+solver      from a problem to bounds that meet        solve     `transport`: the public way in
 result      what comes back
 """
 

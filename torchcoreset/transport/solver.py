@@ -1,0 +1,256 @@
+"""The way from points and samples to an optimal plan: anneal on subsamples, correct on all samples, balance.
+
+    v (n,) potential      g (n,) gradient b - mass of the cells      D(v) semi-dual
+
+1. Coarse: Newton with shrinking smoothing on subsamples of 20 n, 100 n, ... samples carries v most of the way.
+2. Fine: a few passes over all samples; the gradient is theirs, the curvature still that of the last subsample.
+3. Balance: what the cells hold too much or too little of is moved explicitly, which gives a feasible plan.
+
+Each pass over all samples yields a lower bound D(v), each plan an upper bound, and the loop ends when they meet.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from .balance import DUST, balance, spread
+from .choose import make_engine
+from .cost import paired, pairwise, pairwise_exact
+from .engine import Engine, HardPass
+from .line import sorted_transport
+from .newton import Curvature, anneal, curvature_at
+from .problem import Problem
+from .result import Coupling, Status, Transport
+
+COARSE, FINE = 20, 100  # samples a point in the first and in the last subsample
+MOVE_COST = 1e5  # of moving one sample explicitly, in elements of a pass (measured: 0.1 ms against 1 ns)
+FEWEST_STEPS = 10  # with which an approach is begun
+CORRECTIONS = 4  # Newton steps on all samples before the surplus is moved
+LOST = 0.3  # mass error beyond which a warm start is worth no more than a cold one
+ROUNDS = 8  # of balancing, each with four times as many movable samples
+QUOTA = 16  # movable samples in every cell, beyond what its own surplus asks for
+PATIENCE = 8  # rounds of shortest paths before more samples may travel together
+MOVABLE_ELEMENTS = 1 << 24  # of the float64 cost block of the samples that may move: 128 MiB
+
+
+class Solver:
+    """One solve: the engine, and the best bounds found so far with what attains them."""
+
+    def __init__(self, problem: Problem, tolerance: float, exact: bool, max_steps: int, engine: str) -> None:
+        self.problem, self.tolerance, self.exact, self.max_steps = problem, tolerance, exact, max_steps
+        self.engine = make_engine(problem, engine)
+        self.noise = 4 * problem.rounding
+        self.least_eta = 64 * problem.rounding
+        self.work = 0.0  # passes over subsamples, by their share of the samples
+        self.lower, self.value = -math.inf, math.inf
+        self.potential: Tensor = problem.b.new_zeros(len(problem.x))
+        self.first: HardPass | None = None
+        self.cells: HardPass | None = None
+        self.plan: Coupling | None = None
+
+    def lacks_digits(self, start: Tensor | None) -> bool:
+        """Whether float32 rounds by more than half the gap allowed, judged by a first lower bound of the value."""
+        if self.problem.x.dtype == torch.float64:
+            return False
+        self.first = self._look(self.potential if start is None else start)
+        return self.noise > 0.5 * self.tolerance * self.lower
+
+    def run(self, start: Tensor | None) -> Transport:
+        """Approach, correct and balance until the bounds meet."""
+        v, cells, curvature = self._approach(start)
+        if self.gap <= self.tolerance:
+            return self._result(Status.CONVERGED)
+        if curvature is not None:
+            v, cells = self._correct(v, cells, curvature)
+        for round_ in range(ROUNDS):
+            gap = self.gap
+            v = self._balance(v, cells, widen=4**round_)
+            if self.gap <= self.tolerance:
+                return self._result(Status.CONVERGED)
+            if self.steps >= self.max_steps:
+                return self._result(Status.MAX_STEPS)
+            cells = self._look(v)
+            if self.gap <= self.tolerance:
+                return self._result(Status.CONVERGED)
+            if round_ > 1 and self.gap > 0.9 * gap:
+                break
+        return self._result(Status.STALLED)
+
+    @property
+    def gap(self) -> float:
+        """Relative distance of the bounds; 0 when they agree to rounding."""
+        difference = self.value - self.lower
+        return 0.0 if difference <= self.noise else difference / self.value
+
+    @property
+    def steps(self) -> int:
+        """Passes over all samples so far, rounded up."""
+        return math.ceil(self.engine.passes + self.work - 1e-9)
+
+    def _look(self, v: Tensor) -> HardPass:
+        """One pass over all samples; keeps the best lower bound."""
+        cells = self.engine.hard(v)
+        if cells.dual > self.lower:
+            self.lower, self.potential, self.cells = cells.dual, v, cells
+        return cells
+
+    def _approach(self, start: Tensor | None) -> tuple[Tensor, HardPass, Curvature | None]:
+        """A potential near the optimum of all samples, its cells, and the curvature there."""
+        problem = self.problem
+        n, m = len(problem.x), len(problem.y)
+        origin = v = self.potential if start is None else start
+        first = self.first or self._look(v)
+        if n == 1:
+            return v, first, None
+        if problem.x.shape[1] == 1:  # sorting solves it, whatever the power
+            v, plan = sorted_transport(problem)
+            self._keep_plan(plan, float(plan_cost(problem, plan)))
+            return v, self._look(v), None
+        mean = float(problem.a @ first.cost)
+        if mean == 0:  # every sample lies on a point: all that is left is to share them
+            return origin, first, None
+        # A finer smoothing than the gap asked for gains nothing.
+        least = max(self.least_eta, 0.1 * self.tolerance * mean)
+        if start is not None and float((problem.b - first.mass).abs().sum()) / 2 <= LOST:
+            sample = self._subsample(min(m, FINE * n))
+            curvature = curvature_at(sample, start, max(0.1 * mean, least), least)
+            self._count(sample)
+            return start, first, curvature
+        if self.max_steps < FEWEST_STEPS:
+            return origin, first, None
+        v = torch.zeros_like(v)
+        spread = float(problem.y.double().square().sum(1) @ problem.a + problem.x.double().square().sum(1) @ problem.b)
+        eta = max(spread, torch.finfo(problem.x.dtype).tiny) ** (problem.p / 2)
+        size = min(m, max(1024, COARSE * n))
+        while True:
+            sample = self._subsample(size)
+            v, soft, eta = anneal(sample, v, eta, least)
+            self._count(sample)
+            if size >= min(m, FINE * n) or 2 * self.steps >= self.max_steps:
+                break
+            size = min(m, 5 * size)
+        curvature = Curvature.of(soft, eta, problem.b)
+        return (v, self._look(v), curvature) if self.steps < self.max_steps else (origin, first, curvature)
+
+    def _subsample(self, size: int) -> Engine:
+        """An engine on some of the samples, which may use up half of the steps."""
+        m = len(self.problem.y)
+        sample = self.engine if size >= m else self.engine.subsample(size)
+        left = self.max_steps / 2 - self.steps
+        sample.budget = self.engine.passes + left if sample is self.engine else left * m / size
+        return sample
+
+    def _count(self, sample: Engine) -> None:
+        if sample is not self.engine:
+            self.work += sample.passes * len(sample.problem.y) / len(self.problem.y)
+
+    def _correct(self, v: Tensor, cells: HardPass, curvature: Curvature) -> tuple[Tensor, HardPass]:
+        """Newton steps with the gradient of all samples, while they pay: a pass costs less than moving many samples."""
+        b, m = self.problem.b, len(self.problem.y)
+        for _ in range(CORRECTIONS):
+            g = b - cells.mass
+            direction = curvature.solve(g)
+            expected_rise = float(g @ direction) / 2
+            surplus = float(g.abs().sum()) / 2 * m
+            good = expected_rise <= 0.25 * self.tolerance * cells.dual and surplus * MOVE_COST <= m * len(b)
+            if good or self.steps >= self.max_steps:
+                break
+            trial = v + direction
+            trial_cells = self._look(trial)
+            if trial_cells.dual <= cells.dual:
+                break
+            v, cells = trial, trial_cells
+        return v, cells
+
+    def _balance(self, v: Tensor, cells: HardPass, widen: int) -> Tensor:
+        """A feasible plan from the cells of v; keeps the best upper bound; returns the potential that goes with it."""
+        problem = self.problem
+        n = len(problem.x)
+        surplus = cells.mass - problem.b
+        movable = self._movable(cells, surplus, widen)
+        block = pairwise_exact if self.exact and problem.p < 2 else pairwise
+        cost = block(problem.y[movable].double(), problem.x.double(), problem.p)
+        mean = float(problem.a @ cells.cost)
+        excess = float(surplus.clamp(min=0).sum())
+        cell = cells.cell[movable]
+        balanced = balance(
+            cost.cpu().numpy(),
+            cell.cpu().numpy(),
+            problem.a[movable].cpu().numpy(),
+            surplus.cpu().numpy(),
+            v.cpu().numpy(),
+            # A path has a few arcs, and what travels on each pays at most the allowance more than it must.
+            allowance=16 * problem.rounding if self.exact else 0.1 * self.tolerance * mean / widen / max(excess, 1e-3),
+            patience=None if self.exact else PATIENCE,
+        )
+        rows, cols, mass = (
+            torch.as_tensor(array).to(v.device) for array in (balanced.rows, balanced.cols, balanced.mass)
+        )
+        fixed = torch.ones(len(problem.y), dtype=torch.bool, device=v.device)
+        fixed[movable] = False
+        still = fixed.nonzero()[:, 0]
+        value = float(problem.a[still] @ cells.cost[still])
+        value += float(mass @ paired(problem.y[movable[rows]], problem.x[cols], problem.p))
+        plan = Coupling(
+            torch.cat((still, movable[rows])),
+            torch.cat((cells.cell[still], cols)),
+            torch.cat((problem.a[still], mass)),
+            (len(problem.y), n),
+        )
+        self._keep_plan(plan, value)
+        return torch.as_tensor(balanced.potential).to(v)
+
+    def _movable(self, cells: HardPass, surplus: Tensor, widen: int) -> Tensor:
+        """Indices of the samples that may change cell: those of each cell with the least slack."""
+        problem = self.problem
+        n, m = len(problem.x), len(problem.y)
+        quota = widen * (QUOTA + 4 * surplus.abs() * m + 2 * float(surplus.abs().sum()) * m / n)
+        near = min(m, 2 * math.ceil(float(quota.clamp(max=m).sum())))
+        order = cells.slack.topk(near, largest=False).indices if near < m else torch.argsort(cells.slack)
+        order = order[torch.argsort(cells.cell[order], stable=True)]
+        cell = cells.cell[order]
+        first = torch.searchsorted(cell, torch.arange(n, device=cell.device))
+        rank = torch.arange(len(order), device=cell.device) - first[cell]
+        chosen = order[(rank < quota[cell]) & (problem.a[order] > 0)]
+        limit = max(n, MOVABLE_ELEMENTS // n)
+        return chosen if len(chosen) <= limit else chosen[cells.slack[chosen].topk(limit, largest=False).indices]
+
+    def _keep_plan(self, plan: Coupling, value: float) -> None:
+        """Keep the plan if it is better; what no path could move is first spread over whoever lacks it."""
+        excess = plan.column_sums() - self.problem.b
+        if float(excess.abs().max()) > 10 * DUST / len(excess):
+            arrays = spread(*(t.cpu().numpy() for t in (plan.rows, plan.cols, plan.mass, excess)))
+            rows, cols, mass = (torch.as_tensor(array).to(excess.device) for array in arrays)
+            plan = Coupling(rows, cols, mass, plan.shape)
+            value = float(plan_cost(self.problem, plan))
+        if value < self.value:
+            self.value, self.plan = value, plan
+
+    def _result(self, status: Status) -> Transport:
+        assert self.cells is not None, "every run looks"
+        assert self.plan is not None, "every run balances"
+        shift = self.problem.b @ self.potential
+        error = float((self.cells.mass - self.problem.b).abs().sum()) / 2
+        return Transport(
+            value=self.value,
+            lower=min(self.lower, self.value),
+            gap=self.gap,
+            potential=self.potential - shift,
+            transform=self.cells.cost - self.potential[self.cells.cell] + shift,
+            plan=self.plan,
+            cell_mass=self.cells.mass,
+            marginal_error=error,
+            steps=self.steps,
+            status=status,
+        )
+
+
+def plan_cost(problem: Problem, plan: Coupling) -> Tensor:
+    """Cost of a plan, sum pi c, 0-d float64, a block of entries at a time."""
+    total = problem.a.new_zeros(())
+    for rows, cols, mass in plan.blocks():
+        total += mass @ paired(problem.y[rows], problem.x[cols], problem.p)
+    return total
