@@ -58,7 +58,7 @@ def test_a_training_loop_under_amp(cloud):
         scaler.scale(value).backward()
         scaler.step(optimizer)
         scaler.update()
-        values.append(float(value))
+        values.append(value.item())
     assert values[-1] < values[0]
     assert loss.potential.device.type == "cuda"
 

@@ -67,10 +67,14 @@ def relative_error(g: Tensor, b: Tensor) -> float:
     return float((g.abs() / b.clamp(min=0.01 / len(b))).max())
 
 
-def climb(engine: Engine, v: Tensor, eta: float, target: float) -> tuple[Tensor, SoftPass]:
-    """Newton steps at one eta until the relative mass error is below `target`; the potential and its soft pass."""
+def climb(
+    engine: Engine, v: Tensor, eta: float, target: float, soft: SoftPass | None = None
+) -> tuple[Tensor, SoftPass]:
+    """Newton steps at one eta until the relative mass error is below `target`; the potential and its soft pass.
+
+    `soft` is the pass at v and eta, if it has been made."""
     b, rounding = engine.problem.b, engine.problem.rounding
-    soft = engine.soft(v, eta)
+    soft = soft or engine.soft(v, eta)
     for _ in range(NEWTON_STEPS):
         g = b - soft.mass
         if relative_error(g, b) <= target or engine.exhausted():
@@ -98,12 +102,15 @@ def anneal(engine: Engine, v: Tensor, eta: float, least: float) -> tuple[Tensor,
         The potential (n,), the soft pass at it, and the eta of that pass.
     """
     target = target_ambiguity(engine)
+    soft: SoftPass | None
     for _ in range(STAGES):
         v, soft = climb(engine, v, eta, LOOSE)
         if soft.ambiguity <= 1.25 * target or eta <= least or engine.exhausted():
             break
         eta = max(least, next_eta(eta, soft.ambiguity, target))
-    v, soft = climb(engine, v, eta, TIGHT)
+    else:
+        soft = None
+    v, soft = climb(engine, v, eta, TIGHT, soft)
     return v, soft, eta
 
 

@@ -28,12 +28,13 @@ from .result import Coupling, Status, Transport
 COARSE, FINE = 20, 100  # samples a point in the first and in the last subsample
 MOVE_COST = 1e5  # of moving one sample explicitly, in elements of a pass (measured: 0.1 ms against 1 ns)
 FEWEST_STEPS = 10  # with which an approach is begun
-CORRECTIONS = 4  # Newton steps on all samples before the surplus is moved
+SURPLUS = 4  # samples a point that may have to be moved explicitly, if more passes can avoid it
+CORRECTIONS = 12  # Newton steps on all samples before the surplus is moved
 LOST = 0.3  # mass error beyond which a warm start is worth no more than a cold one
 ROUNDS = 8  # of balancing, each with four times as many movable samples
 QUOTA = 16  # movable samples in every cell, beyond what its own surplus asks for
 PATIENCE = 8  # rounds of shortest paths before more samples may travel together
-MOVABLE_ELEMENTS = 1 << 24  # of the float64 cost block of the samples that may move: 128 MiB
+MOVABLE_ELEMENTS = 1 << 25  # of the float64 cost block of the samples that may move: 256 MiB
 
 
 class Solver:
@@ -77,6 +78,9 @@ class Solver:
                 return self._result(Status.CONVERGED)
             if round_ > 1 and self.gap > 0.9 * gap:
                 break
+            if curvature is not None and cells.dual < self.lower:  # moving samples has spoilt the potential
+                v, cells = self.potential, self.cells or cells
+                v, cells = self._correct(v, cells, curvature)
         return self._result(Status.STALLED)
 
     @property
@@ -155,7 +159,8 @@ class Solver:
             direction = curvature.solve(g)
             expected_rise = float(g @ direction) / 2
             surplus = float(g.abs().sum()) / 2 * m
-            good = expected_rise <= 0.25 * self.tolerance * cells.dual and surplus * MOVE_COST <= m * len(b)
+            few = surplus <= min(m * len(b) / MOVE_COST, SURPLUS * len(b))
+            good = expected_rise <= 0.25 * self.tolerance * cells.dual and few
             if good or self.steps >= self.max_steps:
                 break
             trial = v + direction
