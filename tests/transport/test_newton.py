@@ -3,12 +3,12 @@
 import pytest
 import torch
 
+from torchcoreset.transport.curvature import curvature_of
 from torchcoreset.transport.dense import DenseEngine
 from torchcoreset.transport.engine import SoftPass
 from torchcoreset.transport.newton import (
     SHRINK,
     TIGHT,
-    Curvature,
     anneal,
     climb,
     curvature_at,
@@ -32,7 +32,7 @@ def dense(generator: torch.Generator) -> DenseEngine:
 def test_the_direction_solves_the_newton_system(dense: DenseEngine) -> None:
     soft = dense.soft(torch.zeros(12, dtype=torch.float64), 0.5)
     g = dense.problem.b - soft.mass
-    direction = Curvature.of(soft, 0.5, dense.problem.b).solve(g)
+    direction = curvature_of(soft, 0.5, dense.problem.b).solve(g, 100.0)
     hessian = (soft.mass.diag() - soft.overlap) / 0.5
     torch.testing.assert_close(hessian @ direction, g, rtol=0, atol=1e-3 * float(g.abs().max()))
     assert float(direction.mean()) == pytest.approx(0, abs=1e-12)
@@ -43,9 +43,12 @@ def test_a_point_that_no_sample_wants_gives_a_finite_direction() -> None:
     overlap[:2, :2] = 0.25
     g = torch.tensor([-0.2, -0.1, 0.3], dtype=torch.float64)
     soft = SoftPass(0.0, torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64), overlap, 0.5)
-    assert Curvature.of(soft, 0.1, g.abs()).solve(g).isfinite().all()
+    assert curvature_of(soft, 0.1, g.abs()).solve(g, 100.0).isfinite().all()
     assert (
-        Curvature.of(SoftPass(0.0, soft.mass, torch.zeros_like(overlap), 0.0), 0.1, g.abs()).solve(g).isfinite().all()
+        curvature_of(SoftPass(0.0, soft.mass, torch.zeros_like(overlap), 0.0), 0.1, g.abs())
+        .solve(g, 100.0)
+        .isfinite()
+        .all()
     )
 
 

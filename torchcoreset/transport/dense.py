@@ -10,20 +10,25 @@ import math
 import torch
 from torch import Tensor
 
-from .engine import Engine, SoftSums
+from .candidates import REACH, Candidates
+from .engine import LOWEST_EXPONENT, Engine, Meter, SoftEngine, SoftSums
+from .nearest import two_lowest
+from .overlap import DENSE_POINTS
 from .problem import Problem
 
-# exp(-30) is 1e-13, below what a sum of float32 shares resolves, and its square times a weight of 1e-9 is still
-# a normal float32. Denormals are 10 times slower on CPUs.
-LOWEST_EXPONENT = -30.0
+SPARSE_FROM = 256  # points from which lists pay on a CPU; a GPU needs them only where n x n numbers are too many
+SPARSE_FILL = 0.25  # part of all pairs beyond which lists cost more than they save
+ALL = slice(None)
+SUPPLY = 4  # times its weight of samples that list a point: one with less could starve
+CHUNK = 1 << 22  # elements of a block with all samples of some points
 DECIDED = 1e-3  # a sample that sends less than this away from its first point adds nothing to the curvature
 
 
 class DenseEngine(Engine):
     """Blocks of rows of the m x n matrix c - v, one after the other, so that each stays in cache."""
 
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem)
+    def __init__(self, problem: Problem, meter: Meter | None = None) -> None:
+        super().__init__(problem, meter)
         self._x2 = problem.x.square().sum(1)
         self._y2 = problem.y.square().sum(1)
         self._rows = max(16, self._elements // len(problem.x))
@@ -32,31 +37,81 @@ class DenseEngine(Engine):
         cells, slacks = [], []
         for start in range(0, len(self.problem.y), self._rows):
             reduced = self._reduced(slice(start, start + self._rows), v)
-            lowest, cell = reduced.min(1)
+            lowest, cell, second = two_lowest(reduced)
             cells.append(cell)
-            slacks.append(reduced.scatter_(1, cell[:, None], math.inf).amin(1) - lowest)
+            slacks.append(second - lowest)
         return torch.cat(cells), torch.cat(slacks)
+
+    def candidates(self, v: Tensor, eta: float) -> SoftEngine:
+        n, device = len(v), v.device
+        if n < SPARSE_FROM or (device.type != "cpu" and n <= DENSE_POINTS):
+            return self
+        lists = Candidates(self.problem, self.meter, self._search, v, eta)
+        return self if n <= DENSE_POINTS and lists.filled > SPARSE_FILL else lists
+
+    def _search(self, v: Tensor, eta: float) -> tuple[Tensor, Tensor]:
+        """Lists for `Candidates`."""
+        self._count()
+        v = v - v.mean() + self.problem.b.log() * eta
+        lowest, rows, cols = [], [], []
+        for start in range(0, len(self.problem.y), self._rows):
+            reduced = self._reduced(slice(start, start + self._rows), v)
+            lowest.append(reduced.amin(1))
+            row, col = (reduced < lowest[-1][:, None] + REACH * eta).nonzero(as_tuple=True)
+            rows.append((row + start).int())
+            cols.append(col.int())
+        return self._supplied(torch.cat(rows), torch.cat(cols), torch.cat(lowest), v)
+
+    def _supplied(self, rows: Tensor, cols: Tensor, lowest: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """The lists, in which every point is also listed by the samples nearest to wanting it, of SUPPLY its weight."""
+        a, b, m = self.problem.a, self.problem.b, len(self.problem.y)
+        listed = torch.bincount(cols, a.index_select(0, rows), minlength=len(b))
+        poor = (listed < (SUPPLY * b).clamp(max=1 - 1e-9)).nonzero()[:, 0]
+        if not len(poor):
+            return rows, cols
+        keys = [rows.long() * len(b) + cols]
+        for points in torch.split(poor, max(1, CHUNK // m)):
+            regret = self._reduced(slice(0, m), v, points) - lowest[:, None]
+            count = min(m, math.ceil(SUPPLY * m * float(b[points].max())))
+            row = regret.topk(count, 0, largest=False).indices
+            keys.append((row * len(b) + points).flatten())
+        key = torch.unique(torch.cat(keys))
+        return (key // len(b)).int(), (key % len(b)).int()
 
     def _soft_sums(self, v: Tensor, eta: float) -> SoftSums:
         b, dtype = self.problem.b, self.problem.x.dtype
-        sums = SoftSums(b.new_zeros(()), b.new_zeros(()), b.new_zeros(len(b)), b.new_zeros(len(b), len(b)))
+        minimum, certainty, mass = b.new_zeros(()), b.new_zeros(()), b.new_zeros(len(b))
+        overlap = b.new_zeros(len(b), len(b))
         v = v + b.log() * eta
         for start in range(0, len(self.problem.y), self._rows):
             rows = slice(start, start + self._rows)
             a = self.problem.a[rows]
             share, lowest, total = self._shares(rows, v, eta)
-            minimum = lowest.double() - eta * total.double().log()
-            if self.problem.p == 2:
-                minimum += self._y2[rows, None].double()
-            sums.minimum.add_(a @ minimum[:, 0])
-            sums.certainty.add_(a @ total[:, 0].double().reciprocal())
+            minimum += a @ self._completed(rows, lowest, total, eta)
+            certainty += a @ total[:, 0].double().reciprocal()
             share.mul_((a.sqrt() / total[:, 0]).to(dtype)[:, None])
-            sums.mass.add_(a.sqrt().to(dtype) @ share)
+            mass += a.sqrt().to(dtype) @ share
             rows_left = undecided(total[:, 0])
             if len(rows_left) < len(share):
                 share = share[rows_left]
-            sums.overlap.add_(share.t() @ share)
-        return sums
+            overlap += share.t() @ share
+        return SoftSums(minimum, certainty, mass, overlap)
+
+    def _softmins(self, v: Tensor, eta: float) -> Tensor:
+        v = v + self.problem.b.log() * eta
+        softmins = []
+        for start in range(0, len(self.problem.y), self._rows):
+            rows = slice(start, start + self._rows)
+            _, lowest, total = self._shares(rows, v, eta)
+            softmins.append(self._completed(rows, lowest, total, eta))
+        return torch.cat(softmins)
+
+    def _completed(self, rows: slice, lowest: Tensor, total: Tensor, eta: float) -> Tensor:
+        """The softmin of some samples from their lowest c - v and their sum of exp, (rows,) float64."""
+        softmin = lowest.double() - eta * total.double().log()
+        if self.problem.p == 2:
+            softmin += self._y2[rows, None].double()
+        return softmin[:, 0]
 
     def _shares(self, rows: slice | Tensor, v: Tensor, eta: float) -> tuple[Tensor, Tensor, Tensor]:
         """exp of (lowest - (c - v)) / eta (rows, n), the lowest c - v of each row and the sum of its exp, (rows, 1)."""
@@ -65,14 +120,14 @@ class DenseEngine(Engine):
         share.sub_(lowest).mul_(-1 / eta).clamp_(min=LOWEST_EXPONENT).exp_()
         return share, lowest, share.sum(1, keepdim=True)
 
-    def _reduced(self, rows: slice | Tensor, v: Tensor) -> Tensor:
-        """c(y, x) - v for some samples, (rows, n); for p = 2 without the constant |y|^2 of each row."""
+    def _reduced(self, rows: slice | Tensor, v: Tensor, points: slice | Tensor = ALL) -> Tensor:
+        """c(y, x) - v for some samples and points; for p = 2 without the constant |y|^2 of each row."""
         problem = self.problem
-        y = problem.y[rows]
-        v = v.to(problem.x.dtype)
+        x, x2, y = problem.x[points], self._x2[points], problem.y[rows]
+        v = v[points].to(x.dtype)
         if problem.p == 2:
-            return torch.addmm(self._x2 - v, y, problem.x.t(), alpha=-2)
-        square = torch.addmm(self._x2, y, problem.x.t(), alpha=-2)
+            return torch.addmm(x2 - v, y, x.t(), alpha=-2)
+        square = torch.addmm(x2, y, x.t(), alpha=-2)
         square.add_(self._y2[rows, None]).clamp_(min=0)
         cost = square.sqrt_() if problem.p == 1 else square.pow_(problem.p / 2)
         return cost.sub_(v)

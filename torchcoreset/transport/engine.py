@@ -23,6 +23,9 @@ from .problem import Problem
 # Elements of one block of work: 2 MiB in float32, which stays in cache (measured: larger blocks are up to twice
 # slower on CPUs, smaller ones are bound by launch time).
 CHUNK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}
+# exp(-30) is 1e-13, below what a sum of float32 shares resolves, and its square times a weight of 1e-9 is still
+# a normal float32. Denormals are 10 times slower on CPUs.
+LOWEST_EXPONENT = -30.0
 
 
 @dataclass(frozen=True)
@@ -79,39 +82,91 @@ class SoftSums:
     overlap: Tensor
 
 
-class Engine(ABC):
-    """Hard and soft passes over the samples of a problem, on its device and in its dtype.
+@dataclass
+class Meter:
+    """Work done by an engine and by all that were made from it.
+
+    Attributes:
+        unit: elements of c - v in one pass over all samples and points.
+        spent: passes so far; one over a part of the samples or points counts by its share.
+        limit: passes after which loops should stop.
+    """
+
+    unit: int
+    spent: float = 0.0
+    limit: float = math.inf
+
+
+class SoftEngine(ABC):
+    """Soft passes over the samples of a problem, on its device and in its dtype.
 
     Attributes:
         problem: what is reduced over.
-        passes: how many passes were made.
-        budget: passes after which loops over this engine should stop.
+        meter: counts the passes.
+        trust: etas by which a potential may move between two passes.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    trust = 100.0
+
+    def __init__(self, problem: Problem, meter: Meter | None = None) -> None:
         self.problem = problem
-        self.passes = 0.0
-        self.budget = math.inf
+        self.meter = meter or Meter(len(problem.x) * len(problem.y))
+
+    def exhausted(self) -> bool:
+        """Whether no more passes are allowed."""
+        return self.meter.spent >= self.meter.limit
+
+    def renew(self, v: Tensor, eta: float) -> bool:
+        """Get ready for passes about v; whether this has changed what they give."""
+        return False
+
+    def soft(self, v: Tensor, eta: float) -> SoftPass:
+        """Value, gradient and curvature of the smoothed semi-dual, in one pass."""
+        self._count()
+        offset = v.mean()
+        sums = self._soft_sums(v - offset, eta)
+        dual = float(sums.minimum - offset + self.problem.b @ v)
+        return SoftPass(dual, sums.mass, sums.overlap, 1 - float(sums.certainty))
+
+    def _count(self) -> None:
+        self.meter.spent += self._size() / self.meter.unit
+
+    def _size(self) -> int:
+        """Elements of c - v in one pass."""
+        return len(self.problem.x) * len(self.problem.y)
+
+    @abstractmethod
+    def _soft_sums(self, v: Tensor, eta: float) -> SoftSums:
+        """The softmin -eta log sum_i b_i exp((v_i - c)/eta) of every sample, and its derivatives, summed."""
+
+
+class Engine(SoftEngine):
+    """Hard and soft passes over all points."""
+
+    def __init__(self, problem: Problem, meter: Meter | None = None) -> None:
+        super().__init__(problem, meter)
         self._elements = CHUNK_ELEMENTS.get(problem.x.device.type, CHUNK_ELEMENTS["cpu"])
 
     def subsample(self, count: int) -> Engine:
-        """An engine on `count` samples spread evenly over a fixed shuffle; weights follow the samples."""
+        """An engine on the first `count` samples of a fixed shuffle; weights follow the samples."""
         problem = self.problem
+        if count >= len(problem.y):
+            return self
         generator = torch.Generator().manual_seed(len(problem.y))
         index = torch.randperm(len(problem.y), generator=generator)[:count].to(problem.y.device)
         a = problem.a[index]
         total = a.sum()
         if not bool(total > 0):
             return self
-        return type(self)(replace(problem, y=problem.y[index], a=a / total))
+        return self.on(replace(problem, y=problem.y[index], a=a / total))
 
-    def exhausted(self) -> bool:
-        """Whether the budget of passes is used up."""
-        return self.passes >= self.budget
+    def on(self, problem: Problem) -> Engine:
+        """An engine of the same kind for another problem, on the same meter."""
+        return type(self)(problem, self.meter)
 
     def hard(self, v: Tensor) -> HardPass:
         """Nearest point in c - v of every sample, its cost, and the slack to the second nearest."""
-        self.passes += 1
+        self._count()
         problem = self.problem
         # A common offset moves no cell, but float32 would round v to it.
         cell, slack = self._two_nearest(v - v.mean())
@@ -119,21 +174,23 @@ class Engine(ABC):
         dual = float(problem.a @ (cost - v[cell]) + problem.b @ v)
         return HardPass(cell, cost, slack, self._cell_mass(cell), dual)
 
-    def soft(self, v: Tensor, eta: float) -> SoftPass:
-        """Value, gradient and curvature of the smoothed semi-dual, in one pass."""
-        self.passes += 1
+    def softmin(self, v: Tensor, eta: float) -> Tensor:
+        """Smoothed c-transform -eta log sum_i b_i exp((v_i - c)/eta) of every sample, (m,) float64."""
+        self._count()
         offset = v.mean()
-        sums = self._soft_sums(v - offset, eta)
-        dual = float(sums.minimum - offset + self.problem.b @ v)
-        return SoftPass(dual, sums.mass, sums.overlap, 1 - float(sums.certainty))
+        return self._softmins(v - offset, eta) - offset
+
+    @abstractmethod
+    def candidates(self, v: Tensor, eta: float) -> SoftEngine:
+        """Soft passes over the points that matter to each sample while v and eta change little, or self."""
 
     @abstractmethod
     def _two_nearest(self, v: Tensor) -> tuple[Tensor, Tensor]:
         """Index of the point nearest to each sample in c - v, (m,) int64, and the slack to the second nearest, (m,)."""
 
     @abstractmethod
-    def _soft_sums(self, v: Tensor, eta: float) -> SoftSums:
-        """The softmin -eta log sum_i b_i exp((v_i - c)/eta) of every sample, and its derivatives, summed."""
+    def _softmins(self, v: Tensor, eta: float) -> Tensor:
+        """The softmin of every sample, (m,) float64."""
 
     def _cost_to(self, cell: Tensor) -> Tensor:
         """Cost of sending each sample to its point, (m,) float64, in blocks of samples."""

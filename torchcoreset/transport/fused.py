@@ -30,6 +30,10 @@ class FusedEngine(DenseEngine):
         certainty = a @ total.double().reciprocal()
         return SoftSums(a @ minimum, certainty, mass, self._overlap(undecided(total), v, eta))
 
+    def _softmins(self, v: Tensor, eta: float) -> Tensor:
+        lowest, total, _ = self._softmin(v + self.problem.b.log() * eta, eta)
+        return lowest - eta * total.double().log()
+
     @abstractmethod
     def _softmin(self, v: Tensor, eta: float) -> tuple[Tensor, Tensor, Tensor]:
         """Of each sample the lowest c - v, (m,) float64, and the sum of exp((lowest - (c - v)) / eta), (m,).
@@ -39,7 +43,7 @@ class FusedEngine(DenseEngine):
 
     def _overlap(self, samples: Tensor, v: Tensor, eta: float) -> Tensor:
         """sum_k a_k chi_ki chi_kj over the samples with these indices, (n, n) float64."""
-        overlap = self.problem.b.new_zeros(len(self.problem.b), len(self.problem.b))
+        overlap = self.problem.b.new_zeros(len(v), len(v))
         for rows in torch.split(samples, self._rows):
             share, _, total = self._shares(rows, v, eta)
             share.mul_((self.problem.a[rows, None].sqrt() / total).to(share.dtype))

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .engine import Meter
 from .fused import FusedEngine, explained
 from .problem import Problem
 
@@ -34,8 +35,8 @@ class KeopsEngine(FusedEngine):
         RuntimeError: KeOps cannot be set up, or at the first pass, cannot compile or run.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem)
+    def __init__(self, problem: Problem, meter: Meter | None = None) -> None:
+        super().__init__(problem, meter)
         self._keops = load_keops()
 
     def _two_nearest(self, v: Tensor) -> tuple[Tensor, Tensor]:

@@ -127,10 +127,12 @@ def solve(
     inner = replace(problem, x=problem.x[support], b=problem.b[support]) if idle else problem
     v = v[support] if idle and v is not None else v
     solver = Solver(inner, tolerance, exact, max_steps, engine)
-    if solver.lacks_digits(v):
+    result = None if solver.lacks_digits(v) else solver.run(v)
+    if result is None or solver.imprecise(result.lower):
         inner = replace(inner, x=inner.x.double(), y=inner.y.double())
         solver = Solver(inner, tolerance, exact, max_steps, engine)
-    result = solver.run(v)
+        solver.lacks_digits(v)
+        result = solver.run(v)
     return _with_idle_points(result, problem, support) if idle else result
 
 

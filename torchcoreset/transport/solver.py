@@ -19,13 +19,15 @@ from torch import Tensor
 from .balance import DUST, balance, spread
 from .choose import make_engine
 from .cost import paired, pairwise, pairwise_exact
-from .engine import Engine, HardPass
+from .curvature import Curvature, curvature_of
+from .engine import HardPass
 from .line import sorted_transport
-from .newton import Curvature, anneal, curvature_at
+from .multiscale import coarse_potential, coarse_sample
+from .newton import anneal, curvature_at
 from .problem import Problem
 from .result import Coupling, Status, Transport
 
-COARSE, FINE = 20, 100  # samples a point in the first and in the last subsample
+FINE = 100  # samples a point in the last subsample
 # Of moving one sample explicitly, in elements of a pass. Measured: with 1e5 cold solves were up to 1.7 times slower.
 MOVE_COST = 1e4
 FEWEST_STEPS = 10  # with which an approach is begun
@@ -46,19 +48,27 @@ class Solver:
         self.engine = make_engine(problem, engine)
         self.noise = 4 * problem.rounding
         self.least_eta = 64 * problem.rounding
-        self.work = 0.0  # passes over subsamples, by their share of the samples
         self.lower, self.value = -math.inf, math.inf
         self.potential: Tensor = problem.b.new_zeros(len(problem.x))
+        self.mean = math.nan  # cost to the nearest point, roughly
         self.first: HardPass | None = None
         self.cells: HardPass | None = None
         self.plan: Coupling | None = None
 
     def lacks_digits(self, start: Tensor | None) -> bool:
-        """Whether float32 rounds by more than half the gap allowed, judged by a first lower bound of the value."""
-        if self.problem.x.dtype == torch.float64:
-            return False
-        self.first = self._look(self.potential if start is None else start)
-        return self.noise > 0.5 * self.tolerance * self.lower
+        """Whether float32 rounds by more than half the gap allowed, judged by a first look at the value."""
+        if start is not None:
+            self.first = self._look(start)
+            dual, self.mean = self.first.dual, float(self.problem.a @ self.first.cost)
+        else:
+            sample = coarse_sample(self.engine)
+            cells = sample.hard(self.potential)
+            dual, self.mean = cells.dual, float(sample.problem.a @ cells.cost)
+        return self.imprecise(dual)
+
+    def imprecise(self, dual: float) -> bool:
+        """Whether rounding is more than half the gap allowed at a value like this."""
+        return self.problem.x.dtype != torch.float64 and self.noise > 0.5 * self.tolerance * dual
 
     def run(self, start: Tensor | None) -> Transport:
         """Approach, correct and balance until the bounds meet."""
@@ -92,8 +102,8 @@ class Solver:
 
     @property
     def steps(self) -> int:
-        """Passes over all samples so far, rounded up."""
-        return math.ceil(self.engine.passes + self.work - 1e-9)
+        """Passes over all samples so far, rounded up; one over some samples or points counts by its share."""
+        return math.ceil(self.engine.meter.spent - 1e-9)
 
     def _look(self, v: Tensor) -> HardPass:
         """One pass over all samples; keeps the best lower bound."""
@@ -104,60 +114,40 @@ class Solver:
 
     def _approach(self, start: Tensor | None) -> tuple[Tensor, HardPass, Curvature | None]:
         """A potential near the optimum of all samples, its cells, and the curvature there."""
-        problem = self.problem
-        n, m = len(problem.x), len(problem.y)
-        origin = v = self.potential if start is None else start
-        first = self.first or self._look(v)
-        if n == 1:
-            return v, first, None
+        problem, engine = self.problem, self.engine
+        if len(problem.x) == 1:
+            return self.potential, self._look(self.potential), None
         if problem.x.shape[1] == 1:  # sorting solves it, whatever the power
             v, plan = sorted_transport(problem)
             self._keep_plan(plan, float(plan_cost(problem, plan)))
             return v, self._look(v), None
-        mean = float(problem.a @ first.cost)
-        if mean == 0:  # every sample lies on a point: all that is left is to share them
-            return origin, first, None
+        first = self.first
+        if self.mean == 0:
+            first = first or self._look(self.potential)
+            self.mean = float(problem.a @ first.cost)
+            if self.mean == 0:  # every sample lies on a point: all that is left is to share them
+                return self.potential, first, None
+        mean = self.mean
         # A finer smoothing than the gap asked for gains nothing.
         least = max(self.least_eta, 0.1 * self.tolerance * mean)
-        if start is not None and float((problem.b - first.mass).abs().sum()) / 2 <= LOST:
-            sample = self._subsample(min(m, FINE * n))
-            curvature = curvature_at(sample, start, max(0.1 * mean, least), least)
-            self._count(sample)
-            return start, first, curvature
+        engine.meter.limit = self.max_steps / 2
+        if start is not None and first is not None and _marginal_error(first, problem) <= LOST:
+            sample = engine.subsample(FINE * len(problem.x))
+            return start, first, curvature_at(sample, start, max(0.1 * mean, least), least)
         if self.max_steps < FEWEST_STEPS:
-            return origin, first, None
-        v = torch.zeros_like(v)
-        spread = float(problem.y.double().square().sum(1) @ problem.a + problem.x.double().square().sum(1) @ problem.b)
-        eta = max(spread, torch.finfo(problem.x.dtype).tiny) ** (problem.p / 2)
-        size = min(m, max(1024, COARSE * n))
-        while True:
-            sample = self._subsample(size)
-            v, soft, eta = anneal(sample, v, eta, least)
-            self._count(sample)
-            if size >= min(m, FINE * n) or 2 * self.steps >= self.max_steps:
-                break
-            size = min(m, 5 * size)
-        curvature = Curvature.of(soft, eta, problem.b)
-        return (v, self._look(v), curvature) if self.steps < self.max_steps else (origin, first, curvature)
-
-    def _subsample(self, size: int) -> Engine:
-        """An engine on some of the samples, which may use up half of the steps."""
-        m = len(self.problem.y)
-        sample = self.engine if size >= m else self.engine.subsample(size)
-        left = self.max_steps / 2 - self.steps
-        sample.budget = self.engine.passes + left if sample is self.engine else left * m / size
-        return sample
-
-    def _count(self, sample: Engine) -> None:
-        if sample is not self.engine:
-            self.work += sample.passes * len(sample.problem.y) / len(self.problem.y)
+            return self.potential, first or self._look(self.potential), None
+        v, soft, eta = coarse_potential(engine, least)
+        if coarse_sample(engine) is not engine and not engine.exhausted():
+            sample = engine.subsample(FINE * len(problem.x))
+            v, soft, eta = anneal(sample.candidates(v, eta), v, eta, least)
+        return v, self._look(v), curvature_of(soft, eta, problem.b)
 
     def _correct(self, v: Tensor, cells: HardPass, curvature: Curvature) -> tuple[Tensor, HardPass]:
         """Newton steps with the gradient of all samples, while they pay: a pass costs less than moving many samples."""
         b, m = self.problem.b, len(self.problem.y)
         for _ in range(CORRECTIONS):
             g = b - cells.mass
-            direction = curvature.solve(g)
+            direction = curvature.solve(g, self.engine.trust)
             expected_rise = float(g @ direction) / 2
             surplus = float(g.abs().sum()) / 2 * m
             few = surplus <= min(m * len(b) / MOVE_COST, SURPLUS * len(b))
@@ -239,7 +229,6 @@ class Solver:
         assert self.cells is not None, "every run looks"
         assert self.plan is not None, "every run balances"
         shift = self.problem.b @ self.potential
-        error = float((self.cells.mass - self.problem.b).abs().sum()) / 2
         return Transport(
             value=self.value,
             lower=min(self.lower, self.value),
@@ -248,10 +237,14 @@ class Solver:
             transform=self.cells.cost - self.potential[self.cells.cell] + shift,
             plan=self.plan,
             cell_mass=self.cells.mass,
-            marginal_error=error,
+            marginal_error=_marginal_error(self.cells, self.problem),
             steps=self.steps,
             status=status,
         )
+
+
+def _marginal_error(cells: HardPass, problem: Problem) -> float:
+    return float((cells.mass - problem.b).abs().sum()) / 2
 
 
 def plan_cost(problem: Problem, plan: Coupling) -> Tensor:

@@ -20,6 +20,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from .engine import Meter
 from .fused import FusedEngine, explained
 from .problem import Problem
 
@@ -40,8 +41,8 @@ class TritonEngine(FusedEngine):
         RuntimeError: at the first pass, triton cannot compile or run.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem)
+    def __init__(self, problem: Problem, meter: Meter | None = None) -> None:
+        super().__init__(problem, meter)
         # A loop over coordinates has neighbouring threads read neighbouring samples; a tile is read by rows.
         rowwise = problem.x.shape[1] >= DOT_FROM
         self._places = tuple(

@@ -1,0 +1,97 @@
+"""Soft passes over lists: of each sample only the points that may matter, with their costs kept.
+
+    c_ki cost of sample k and its candidate point i      v (n,) potential      eta smoothing      e entries of all lists
+
+Once eta is small, a sample is undecided between a few of many points. One pass over all of them finds those, and every
+later pass takes as many steps as there are entries, without any distance. The lists hold the semi-dual of a transport
+restricted to them, concave as the whole one. They guide Newton's steps; no bound is ever taken from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from .cost import paired
+from .engine import LOWEST_EXPONENT, Meter, SoftEngine, SoftSums
+from .overlap import overlap_of
+from .problem import Problem
+
+REACH = 7.0  # etas beyond the nearest point within which points are candidates; exp(-7) is 1e-3
+LEAST_REACH = 3.0  # of lists after the potential has moved: beyond, they are made anew
+SMALL = 1e-2  # shares below this part of the sample's largest are left out of the overlap
+BLOCK = 1 << 18  # entries whose costs are computed at a time
+ENOUGH = 300  # shares a point; of more, the overlap takes every second sample, every third, ...
+
+Search = Callable[[Tensor, float], tuple[Tensor, Tensor]]
+
+
+class Candidates(SoftEngine):
+    """Soft passes over the entries of lists.
+
+    Args:
+        problem: of all points and samples.
+        meter: of the engine that searches.
+        search: from v and eta to the lists, which hold every point within REACH eta of a sample's nearest in c - v:
+            (e,) int32 samples, ascending, and (e,) int32 points. It counts its own pass.
+        v, eta: where to search first.
+    """
+
+    trust = REACH
+
+    def __init__(self, problem: Problem, meter: Meter, search: Search, v: Tensor, eta: float) -> None:
+        super().__init__(problem, meter)
+        self._search = search
+        self._fill(v, eta)
+
+    def renew(self, v: Tensor, eta: float) -> bool:
+        change = v - self._origin
+        if float(change.max() - change.min()) < self._reach - LEAST_REACH * eta:
+            return False
+        self._fill(v, eta)
+        return True
+
+    @property
+    def filled(self) -> float:
+        """The part of all pairs of points and samples that the lists hold."""
+        return len(self._rows) / (len(self.problem.x) * len(self.problem.y))
+
+    def _fill(self, v: Tensor, eta: float) -> None:
+        x, y, p = self.problem.x, self.problem.y, self.problem.p
+        self._origin, self._reach = v, REACH * eta
+        self._rows, self._cols = self._search(v, eta)
+        blocks = zip(torch.split(self._rows, BLOCK), torch.split(self._cols, BLOCK), strict=True)
+        self._cost = torch.cat(
+            [paired(y.index_select(0, row), x.index_select(0, col), p).to(x.dtype) for row, col in blocks]
+        )
+        self._offsets = torch.nn.functional.pad(torch.bincount(self._rows, minlength=len(y)).cumsum(0), (1, 0))
+
+    def _size(self) -> int:
+        return len(self._rows)
+
+    def _soft_sums(self, v: Tensor, eta: float) -> SoftSums:
+        a, b, rows, cols = self.problem.a, self.problem.b, self._rows, self._cols
+        height = (v + b.log() * eta).to(self._cost.dtype)
+        share = self._cost - height.index_select(0, cols)
+        lowest = torch.segment_reduce(share, "min", offsets=self._offsets)
+        share.sub_(lowest.index_select(0, rows)).mul_(-1 / eta).clamp_(min=LOWEST_EXPONENT).exp_()
+        kept = share > SMALL
+        total = torch.segment_reduce(share, "sum", offsets=self._offsets)
+        minimum = lowest.double() - eta * total.double().log()
+        certainty = total.double().reciprocal()
+        root = a.sqrt().to(share.dtype)
+        share *= (root / total).index_select(0, rows)
+        mass = torch.bincount(cols, share * root.index_select(0, rows), minlength=len(b)).double()
+        return SoftSums(a @ minimum, a @ certainty, mass, self._overlap(share, kept))
+
+    def _overlap(self, share: Tensor, kept: Tensor) -> Tensor:
+        m, n = len(self.problem.y), len(self.problem.x)
+        stride = max(1, int(kept.sum()) // (ENOUGH * n))
+        if stride > 1:
+            kept &= self._rows % stride == 0
+        index = kept.nonzero()[:, 0]
+        rows, cols = self._rows[index].long(), self._cols[index].long()
+        # Every stride-th sample stands for all.
+        return overlap_of(rows // stride, cols, share[index] * stride**0.5, (-(-m // stride), n))

@@ -1,0 +1,112 @@
+"""The Newton direction: a linear system with the Hessian of the smoothed semi-dual.
+
+    H (n, n) minus the Hessian, (diag - overlap) / eta      g (n,) gradient      H^-1 g direction
+
+H is a graph Laplacian in which two points are joined by the samples that both of them want. Kept in float64, with the
+diagonal taken as the row sums of the off-diagonal part, it is positive semi-definite whatever the rounding. It is
+factorised where its n x n numbers are at hand, and else solved by conjugate gradients.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from .engine import SoftPass
+
+HELD = 0.01  # of a point's mass: its least diagonal, which holds back what no sample is undecided about
+RESIDUAL = 1e-2  # of conjugate gradients, relative: the Hessian of a subsample is no better
+ITERATIONS = 200
+
+
+class Curvature(ABC):
+    """A Hessian that can be solved with."""
+
+    eta: float
+
+    def solve(self, g: Tensor, trust: float) -> Tensor:
+        """Newton direction H^-1 g, (n,), centred, and nowhere longer than `trust` times eta."""
+        direction = self._solve(g * self.eta)
+        direction = (direction - direction.mean()).clamp_(-trust * self.eta, trust * self.eta)
+        return direction - direction.mean()
+
+    @abstractmethod
+    def _solve(self, g: Tensor) -> Tensor:
+        """A solution of (diag - overlap) d = g, up to a constant."""
+
+
+def curvature_of(soft: SoftPass, eta: float, b: Tensor) -> Curvature:
+    """The curvature that a soft pass has gathered, for points of weights b (n,)."""
+    least = HELD * torch.maximum(b, soft.mass)
+    return Sparse(soft.overlap, eta, least) if soft.overlap.is_sparse else Factorised(soft.overlap, eta, least)
+
+
+class Factorised(Curvature):
+    """A Cholesky factor.
+
+    Args:
+        overlap: (n, n) dense.
+        eta: the smoothing.
+        least: (n,) lower bound of the diagonal.
+    """
+
+    def __init__(self, overlap: Tensor, eta: float, least: Tensor) -> None:
+        self.eta = eta
+        laplacian = -overlap
+        laplacian.fill_diagonal_(0)
+        diagonal = torch.maximum(-laplacian.sum(1), least)
+        mean = diagonal.mean()
+        # Constants are the null space: mean / n on every entry lifts them. The ridge starts where float64 still
+        # factorises and grows until it does.
+        laplacian += mean / len(laplacian)
+        for exponent in range(-6, 2):
+            laplacian.diagonal().copy_(diagonal + mean / len(laplacian) + 10.0**exponent * mean)
+            self._factor, failed = torch.linalg.cholesky_ex(laplacian)
+            if not bool(failed):
+                break
+
+    def _solve(self, g: Tensor) -> Tensor:
+        return torch.cholesky_solve(g[:, None], self._factor)[:, 0]
+
+
+class Sparse(Curvature):
+    """Conjugate gradients, preconditioned by the diagonal.
+
+    Args:
+        overlap: (n, n) sparse COO, coalesced.
+        eta: the smoothing.
+        least: (n,) lower bound of the diagonal.
+    """
+
+    def __init__(self, overlap: Tensor, eta: float, least: Tensor) -> None:
+        self.eta = eta
+        rows, cols = overlap.indices()
+        apart = rows != cols
+        self._rows, self._cols, self._weights = rows[apart], cols[apart], overlap.values()[apart]
+        degree = torch.zeros_like(least).index_add_(0, self._rows, self._weights)
+        self._diagonal = torch.maximum(degree, least)
+        self._diagonal += 1e-6 * self._diagonal.mean()
+
+    def _solve(self, g: Tensor) -> Tensor:
+        """Source: Hestenes, Stiefel (1952)."""
+        solution = torch.zeros_like(g)
+        residual = g - g.mean()
+        direction = scaled = residual / self._diagonal
+        size = residual @ scaled
+        target = RESIDUAL**2 * size
+        for _ in range(ITERATIONS):
+            if not bool(size > target):
+                break
+            image = self._times(direction)
+            step = size / (direction @ image)
+            solution += step * direction
+            residual = residual - step * image
+            scaled = residual / self._diagonal
+            size, before = residual @ scaled, size
+            direction = scaled + (size / before) * direction
+        return solution
+
+    def _times(self, u: Tensor) -> Tensor:
+        return (self._diagonal * u).index_add_(0, self._rows, self._weights * u[self._cols], alpha=-1)
