@@ -23,7 +23,7 @@ REACH = 7.0  # etas beyond the nearest point within which points are candidates;
 LEAST_REACH = 3.0  # of lists after the potential has moved: beyond, they are made anew
 SMALL = 1e-2  # shares below this part of the sample's largest are left out of the overlap
 BLOCK = 1 << 18  # entries whose costs are computed at a time
-ENOUGH = 300  # shares a point; of more, the overlap takes every second sample, every third, ...
+ENOUGH = 100  # shares a point; of more, the overlap takes every second sample, every third, ...
 
 Search = Callable[[Tensor, float], tuple[Tensor, Tensor]]
 

@@ -51,32 +51,35 @@ class DenseEngine(Engine):
 
     def _search(self, v: Tensor, eta: float) -> tuple[Tensor, Tensor]:
         """Lists for `Candidates`."""
+        return self.lists(v + self.problem.b.log() * eta, REACH * eta, SUPPLY * self.problem.b)
+
+    def lists(self, v: Tensor, margin: float, supply: Tensor) -> tuple[Tensor, Tensor]:
         self._count()
-        v = v - v.mean() + self.problem.b.log() * eta
+        v = v - v.mean()
         lowest, rows, cols = [], [], []
         for start in range(0, len(self.problem.y), self._rows):
             reduced = self._reduced(slice(start, start + self._rows), v)
             lowest.append(reduced.amin(1))
-            row, col = (reduced < lowest[-1][:, None] + REACH * eta).nonzero(as_tuple=True)
+            row, col = (reduced <= lowest[-1][:, None] + margin).nonzero(as_tuple=True)
             rows.append((row + start).int())
             cols.append(col.int())
-        return self._supplied(torch.cat(rows), torch.cat(cols), torch.cat(lowest), v)
+        return self._supplied(torch.cat(rows), torch.cat(cols), torch.cat(lowest), v, supply)
 
-    def _supplied(self, rows: Tensor, cols: Tensor, lowest: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """The lists, in which every point is also listed by the samples nearest to wanting it, of SUPPLY its weight."""
-        a, b, m = self.problem.a, self.problem.b, len(self.problem.y)
-        listed = torch.bincount(cols, a.index_select(0, rows), minlength=len(b))
-        poor = (listed < (SUPPLY * b).clamp(max=1 - 1e-9)).nonzero()[:, 0]
+    def _supplied(self, rows: Tensor, cols: Tensor, lowest: Tensor, v: Tensor, supply: Tensor) -> tuple[Tensor, Tensor]:
+        """The lists, in which enough samples list every point: those that would go there at the least loss."""
+        a, m, n = self.problem.a, len(self.problem.y), len(v)
+        listed = torch.bincount(cols, a.index_select(0, rows), minlength=n)
+        poor = (listed < supply.clamp(max=(1 - 1e-9) * float(a.sum()))).nonzero()[:, 0]
         if not len(poor):
             return rows, cols
-        keys = [rows.long() * len(b) + cols]
+        keys = [rows.long() * n + cols]
         for points in torch.split(poor, max(1, CHUNK // m)):
-            regret = self._reduced(slice(0, m), v, points) - lowest[:, None]
-            count = min(m, math.ceil(SUPPLY * m * float(b[points].max())))
-            row = regret.topk(count, 0, largest=False).indices
-            keys.append((row * len(b) + points).flatten())
+            loss = self._reduced(slice(0, m), v, points) - lowest[:, None]
+            count = min(m, math.ceil(float(supply[points].max()) / float(a.mean())))
+            row = loss.topk(count, 0, largest=False).indices
+            keys.append((row * n + points).flatten())
         key = torch.unique(torch.cat(keys))
-        return (key // len(b)).int(), (key % len(b)).int()
+        return (key // n).int(), (key % n).int()
 
     def _soft_sums(self, v: Tensor, eta: float) -> SoftSums:
         b, dtype = self.problem.b, self.problem.x.dtype

@@ -181,6 +181,19 @@ class Engine(SoftEngine):
         return self._softmins(v - offset, eta) - offset
 
     @abstractmethod
+    def lists(self, v: Tensor, margin: float, supply: Tensor) -> tuple[Tensor, Tensor]:
+        """Of each sample the points within a margin of the nearest in c - v.
+
+        Args:
+            v: (n,) potential.
+            margin: in the unit of the cost.
+            supply: (n,) mass of samples that should list each point, even if from beyond the margin.
+
+        Returns:
+            (e,) int32 samples, ascending, and (e,) int32 points.
+        """
+
+    @abstractmethod
     def candidates(self, v: Tensor, eta: float) -> SoftEngine:
         """Soft passes over the points that matter to each sample while v and eta change little, or self."""
 

@@ -12,11 +12,13 @@ Each pass over all samples yields a lower bound D(v), each plan an upper bound, 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from .balance import DUST, balance, spread
+from .balance_lists import Lists, balance_lists
 from .choose import make_engine
 from .cost import paired, pairwise, pairwise_exact
 from .curvature import Curvature, curvature_of
@@ -24,6 +26,7 @@ from .engine import HardPass
 from .line import sorted_transport
 from .multiscale import coarse_potential, coarse_sample
 from .newton import anneal, curvature_at
+from .overlap import DENSE_POINTS
 from .problem import Problem
 from .result import Coupling, Status, Transport
 
@@ -37,6 +40,8 @@ LOST = 0.3  # mass error beyond which a warm start is worth no more than a cold 
 ROUNDS = 8  # of balancing, each with four times as many movable samples
 QUOTA = 16  # movable samples in every cell, beyond what its own surplus asks for
 PATIENCE = 8  # rounds of shortest paths before more samples may travel together
+LISTED = 4.0  # mean slacks of the movable samples within which points are listed
+ROW_ELEMENTS = 128  # of a movable sample with its list, roughly, where there are lists
 MOVABLE_ELEMENTS = 1 << 25  # of the float64 cost block of the samples that may move: 256 MiB
 
 
@@ -167,21 +172,24 @@ class Solver:
         n = len(problem.x)
         surplus = cells.mass - problem.b
         movable = self._movable(cells, surplus, widen)
-        block = pairwise_exact if self.exact and problem.p < 2 else pairwise
-        cost = block(problem.y[movable].double(), problem.x.double(), problem.p)
         mean = float(problem.a @ cells.cost)
         excess = float(surplus.clamp(min=0).sum())
-        cell = cells.cell[movable]
-        balanced = balance(
-            cost.cpu().numpy(),
-            cell.cpu().numpy(),
+        arguments = (
+            cells.cell[movable].cpu().numpy(),
             problem.a[movable].cpu().numpy(),
             surplus.cpu().numpy(),
             v.cpu().numpy(),
-            # A path has a few arcs, and what travels on each pays at most the allowance more than it must.
-            allowance=16 * problem.rounding if self.exact else 0.1 * self.tolerance * mean / widen / max(excess, 1e-3),
-            patience=None if self.exact else PATIENCE,
         )
+        # A path has a few arcs, and what travels on each pays at most the allowance more than it must.
+        allowance = 16 * problem.rounding if self.exact else 0.1 * self.tolerance * mean / widen / max(excess, 1e-3)
+        patience = None if self.exact else PATIENCE
+        if n > DENSE_POINTS:
+            lists = self._lists(cells, movable, v)
+            balanced = balance_lists(lists, *arguments, allowance=allowance, patience=patience)
+        else:
+            block = pairwise_exact if self.exact and problem.p < 2 else pairwise
+            cost = block(problem.y[movable].double(), problem.x.double(), problem.p).cpu().numpy()
+            balanced = balance(cost, *arguments, allowance=allowance, patience=patience)
         rows, cols, mass = (
             torch.as_tensor(array).to(v.device) for array in (balanced.rows, balanced.cols, balanced.mass)
         )
@@ -211,8 +219,24 @@ class Solver:
         first = torch.searchsorted(cell, torch.arange(n, device=cell.device))
         rank = torch.arange(len(order), device=cell.device) - first[cell]
         chosen = order[(rank < quota[cell]) & (problem.a[order] > 0)]
-        limit = max(n, MOVABLE_ELEMENTS // n)
+        limit = max(n, MOVABLE_ELEMENTS // (n if n <= DENSE_POINTS else ROW_ELEMENTS))
         return chosen if len(chosen) <= limit else chosen[cells.slack[chosen].topk(limit, largest=False).indices]
+
+    def _lists(self, cells: HardPass, movable: Tensor, v: Tensor) -> Lists:
+        """Of each movable sample the points that it may go to, its own among them."""
+        problem = self.problem
+        n = len(problem.x)
+        part = self.engine.on(replace(problem, y=problem.y[movable], a=problem.a[movable]))
+        margin = LISTED * float(cells.slack[movable].double().mean())
+        # Whoever lacks mass is listed by its own samples and by twice what it lacks.
+        supply = torch.where(cells.mass < problem.b, 2 * problem.b - cells.mass, 0.0)
+        rows, cols = part.lists(v, margin, supply)
+        own = torch.arange(len(movable), device=v.device) * n + cells.cell[movable]
+        key = torch.unique(torch.cat((rows.long() * n + cols, own)))
+        rows, cols = key // n, key % n
+        cost = paired(part.problem.y[rows], problem.x[cols], problem.p)
+        offsets = torch.searchsorted(rows, torch.arange(len(movable) + 1, device=v.device))
+        return Lists(*(t.cpu().numpy() for t in (offsets, cols, cost)))
 
     def _keep_plan(self, plan: Coupling, value: float) -> None:
         """Keep the plan if it is better; what no path could move is first spread over whoever lacks it."""
