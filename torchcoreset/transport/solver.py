@@ -31,6 +31,7 @@ from .problem import Problem
 from .result import Coupling, Status, Transport
 
 FINE = 100  # samples a point in the last subsample
+MOST = 1 << 18  # samples in it: their lists fill some hundred MiB
 # Of moving one sample explicitly, in elements of a pass. Measured: with 1e5 cold solves were up to 1.7 times slower.
 MOVE_COST = 1e4
 FEWEST_STEPS = 10  # with which an approach is begun
@@ -137,13 +138,13 @@ class Solver:
         least = max(self.least_eta, 0.1 * self.tolerance * mean)
         engine.meter.limit = self.max_steps / 2
         if start is not None and first is not None and _marginal_error(first, problem) <= LOST:
-            sample = engine.subsample(FINE * len(problem.x))
+            sample = engine.subsample(min(FINE * len(problem.x), MOST))
             return start, first, curvature_at(sample, start, max(0.1 * mean, least), least)
         if self.max_steps < FEWEST_STEPS:
             return self.potential, first or self._look(self.potential), None
         v, soft, eta = coarse_potential(engine, least)
         if coarse_sample(engine) is not engine and not engine.exhausted():
-            sample = engine.subsample(FINE * len(problem.x))
+            sample = engine.subsample(min(FINE * len(problem.x), MOST))
             v, soft, eta = anneal(sample.candidates(v, eta), v, eta, least)
         return v, self._look(v), curvature_of(soft, eta, problem.b)
 
