@@ -97,7 +97,7 @@ SOURCES = {
 @every_algorithm
 @pytest.mark.parametrize("kind", SOURCES)
 def test_every_kind_of_source(kind: str, algorithm: str) -> None:
-    result = tc.build_coreset(SOURCES[kind](), 5, algorithm=algorithm, samples=300, steps=4, tolerance=0)
+    result = tc.build_coreset(SOURCES[kind](), 5, algorithm=algorithm, init="random", samples=300, steps=4, tolerance=0)
     assert result.coreset.points.shape == (5, 2)
     assert bool(result.coreset.points.isfinite().all())
     assert result.transport.plan.shape == (300, 5)
@@ -117,10 +117,10 @@ def test_samples_limits_what_is_held() -> None:
 
 
 def test_many_samples_are_approached_through_a_part_of_them() -> None:
-    result = tc.build_coreset(normal(12_000, 2), 5, seed=1)
+    result = tc.build_coreset(normal(21_000, 2), 5, seed=1)
     sizes = [step.samples for step in result.history]
     assert sizes == sorted(sizes)
-    assert set(sizes) == {5000, 12_000}
+    assert set(sizes) == {10_000, 21_000}
     assert result.status is tc.Status.CONVERGED
 
 
@@ -201,12 +201,14 @@ def test_no_input_is_written_to(algorithm: str, dtype: torch.dtype) -> None:
 @every_algorithm
 def test_a_build_in_inference_mode(algorithm: str) -> None:
     with torch.inference_mode():
-        result = tc.build_coreset(PLANE, 4, algorithm=algorithm, steps=3)
+        result = tc.build_coreset(PLANE, 4, algorithm=algorithm, init="random", steps=3)
     assert result.transport.value < result.history[0].value
     assert bool(result.coreset.points.isfinite().all())
 
 
-@pytest.mark.parametrize("init", ["random", "kmeans++", PLANE[:4].clone(), PLANE[:4].tolist(), PLANE[:4].numpy()])
+@pytest.mark.parametrize(
+    "init", [None, "annealed", "random", "kmeans++", PLANE[:4].clone(), PLANE[:4].tolist(), PLANE[:4].numpy()]
+)
 def test_starts(init) -> None:
     assert tc.build_coreset(PLANE, 4, init=init).distance < 1
 
@@ -300,14 +302,14 @@ def test_one_step(algorithm: str) -> None:
 
 @pytest.mark.parametrize("tolerance", [0, 1e-2])
 def test_tolerance_says_when_to_stop(tolerance: float) -> None:
-    history = tc.build_coreset(PLANE, 6, steps=40, tolerance=tolerance, seed=2).history
+    history = tc.build_coreset(PLANE, 6, init="random", steps=40, tolerance=tolerance, seed=2).history
     values = [step.value for step in history]
     if tolerance == 0:
         stationary = len(set(values[-3:])) == 1  # the iteration has reached its fixed point
         assert len(history) == 40 or stationary or min(values[-10:]) >= values[-11]
     else:
         assert len(history) < 40
-        assert values[-11] - min(values[-11:]) <= tolerance * values[-11]
+        assert max(values[-6:]) - min(values[-6:]) <= tolerance / 2 * min(values[-6:])
 
 
 @pytest.mark.parametrize(
@@ -329,7 +331,10 @@ def test_tolerance_says_when_to_stop(tolerance: float) -> None:
         ({"rate": 2.0}, "rate: given with algorithm='auto'; expected it only with algorithm='sgd'"),
         ({"batch_size": 9, "algorithm": "gradient"}, "batch_size: given with algorithm='gradient'; expected it only"),
         ({"optimizer": torch.optim.SGD, "algorithm": "sgd"}, "optimizer: given with .*algorithm='gradient'. Choose"),
-        ({"init": "best"}, "init: got 'best'; expected one of 'random', 'kmeans\\+\\+'"),
+        ({"init": "best"}, "init: got 'best'; expected one of 'annealed', 'random', 'kmeans\\+\\+'"),
+        ({"restarts": 0}, "restarts: got 0; expected a positive integer"),
+        ({"restarts": 2.0}, "restarts: got 2.0; expected a positive integer"),
+        ({"restarts": 2, "init": PLANE[:4]}, "restarts: got 2 with points to start from; expected more than one only"),
         ({"init": PLANE[:3]}, "init: got 3 points; expected size=4 of them"),
         ({"init": PLANE[:4] * torch.nan}, "init: 4 of 4 rows hold NaN or infinity"),
         ({"init": normal(4, 3)}, r"got shape .* expected the same last dimension"),
@@ -432,7 +437,7 @@ def test_shifted_data_give_shifted_points(algorithm: str, p: int) -> None:
 
 
 def test_the_result_can_be_trained_further() -> None:
-    coreset = tc.build_coreset(PLANE, 4, steps=3).coreset
+    coreset = tc.build_coreset(PLANE, 4, init="random", steps=2).coreset
     loss, optimizer = tc.CoresetLoss(), torch.optim.SGD(coreset.parameters(), lr=1.0)
     values = []
     for _ in range(5):

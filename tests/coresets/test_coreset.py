@@ -92,7 +92,7 @@ def test_more_points_than_rows_repeat_them(init: str) -> None:
         (0, {}, "size: got 0; expected a positive number of points"),
         (2.0, {}, "size: got 2.0; expected"),
         (True, {}, "size: got True; expected"),
-        (2, {"init": "best"}, "init: got 'best'; expected one of 'random', 'kmeans\\+\\+'"),
+        (2, {"init": "best"}, "init: got 'best'; expected one of 'annealed', 'random', 'kmeans\\+\\+'"),
         (2, {"seed": 1.5}, "seed: got 1.5; expected an int or a torch.Generator"),
     ],
 )

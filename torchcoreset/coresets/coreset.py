@@ -57,8 +57,9 @@ class Coreset(nn.Module):
             source: anything that `as_source` reads.
             size: number of points n; more than the source has rows gives repeated rows.
             init: "random" for a random subset, whose density follows the data as a balanced coreset's does;
-                "kmeans++" for samples that are far from each other.
-            p: power of the distance in k-means++.
+                "kmeans++" for samples that are far from each other; "annealed" for points that a softened plan has
+                moved near an optimum.
+            p: power of the distance in k-means++, and of the plan.
             seed: int or generator; torch's global state is left alone.
         """
         check_size(size)

@@ -3,8 +3,9 @@
     x (n, d) points      T(x) centres of the cells of x      F(x) = W_p^p(x, samples)
 
 F(T(x)) <= F(x), because the old plan is still feasible and T(x) is the best place for it. Plain repetition crawls
-once cells are nearly in place, so steps are extrapolated (Anderson 1965) from the last few residuals T(x) - x, and
-a step that raised F is taken back to the best T(x) seen.
+once cells are nearly in place, so the step is lengthened: x + RELAXATION (T(x) - x). For p = 2 that still descends,
+F(x + w (T(x) - x)) <= F(x) - w (2 - w) sum_i b_i |T_i(x) - x_i|^2; for other p a step that raised F is taken back to
+the best T(x) seen. Early transports are solved as loosely as the fall of F allows.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from ..transport.result import Transport
 from ..transport.solve import solve
 from .cells import cell_centres
 
-MEMORY = 5  # residuals that an extrapolation uses
+# Measured on tables and in the plane: lower after 10 steps than 1 and Anderson extrapolation; 1.8 begins far higher.
+RELAXATION = 1.5
+LOOSEST = 1e-2  # relative gap of the first transports
+SHARE = 0.2  # of the last fall of F, which the gap of the next transport may take up
 
 
 class FixedPoint:
@@ -29,8 +33,13 @@ class FixedPoint:
         samples: (m, d).
         sample_weights: (m,) or None.
         p: power of the cost.
-        tolerance: relative gap of each transport.
+        tolerance: smallest relative gap to which a transport is solved.
         engine: of each transport.
+        potential: (n,) to start the first transport from, such as that on fewer samples; None starts cold.
+
+    Attributes:
+        points: where F is evaluated next.
+        potential: that of the last transport.
     """
 
     def __init__(
@@ -42,20 +51,21 @@ class FixedPoint:
         p: float,
         tolerance: float,
         engine: str = "auto",
+        potential: Tensor | None = None,
     ) -> None:
         self.points = points
         self.weights, self.samples, self.sample_weights = weights, samples, sample_weights
         self.p, self.tolerance, self.engine = p, tolerance, engine
-        self.potential: Tensor | None = None
+        self.potential = potential
+        self.accuracy = max(LOOSEST, tolerance)  # of the next transport
         self.best: tuple[float, Tensor] | None = None  # lowest value, and the centres that go with it
-        self._images: list[Tensor] = []
-        self._residuals: list[Tensor] = []
+        self._last: float | None = None
 
     def evaluate(self) -> Transport:
         """Transport at the present points."""
         problem = make_problem(self.points, self.samples, self.p, self.weights, self.sample_weights)
         result = solve(
-            problem, tolerance=self.tolerance, exact=False, start=self.potential, max_steps=100, engine=self.engine
+            problem, tolerance=self.accuracy, exact=False, start=self.potential, max_steps=100, engine=self.engine
         )
         self.potential = result.potential
         return result
@@ -63,35 +73,21 @@ class FixedPoint:
     def move(self, result: Transport) -> None:
         """Next points, from the transport at the present ones."""
         centres = cell_centres(self.points, self.samples, result.plan, self.p)
-        if self.best is not None and result.value > self.best[0]:
+        self._tighten(result.value)
+        if self.best is None or result.value <= self.best[0]:
+            self.best = (result.value, centres)
+        if result.lower > self.best[0]:
             self.points = self.best[1]
-            self._images.clear()
-            self._residuals.clear()
-            self.best = None
-            return
-        self.best = (result.value, centres)
-        self._images.append(centres.double())
-        self._residuals.append((centres - self.points).double())
-        del self._images[: -MEMORY - 1], self._residuals[: -MEMORY - 1]
-        self.points = self._extrapolated().to(self.points.dtype)
+        else:
+            x = self.points.double()
+            self.points = torch.lerp(x, centres.double(), RELAXATION).to(self.points.dtype)
 
     def finish(self) -> Tensor:
-        """The centres of the best cells: no worse than any points evaluated."""
+        """The centres of the best cells: no worse than any points evaluated, but for the gap."""
         return self.points if self.best is None else self.best[1]
 
-    def _extrapolated(self) -> Tensor:
-        """The combination of past images whose residuals cancel best, weights summing to 1."""
-        image, residual = self._images[-1], self._residuals[-1]
-        if len(self._residuals) < 2:
-            return image
-        scale = self.weights.double().sqrt()[:, None]  # a point counts by its mass
-        changes = torch.stack([((residual - old) * scale).flatten() for old in self._residuals[:-1]], 1)
-        gram = changes.t() @ changes
-        mean = gram.diagonal().mean()
-        if not bool(mean > torch.finfo(torch.float64).tiny):
-            return image
-        gram.diagonal().add_(1e-8 * mean)
-        coefficients = torch.linalg.solve(gram, changes.t() @ (residual * scale).flatten())
-        for coefficient, old in zip(coefficients, self._images[:-1], strict=True):
-            image = image - coefficient * (self._images[-1] - old)
-        return image
+    def _tighten(self, value: float) -> None:
+        """Let the gap of the next transport be small against what the last step gained."""
+        if self._last is not None and value > 0:
+            self.accuracy = max(self.tolerance, min(self.accuracy, SHARE * abs(self._last - value) / value))
+        self._last = value

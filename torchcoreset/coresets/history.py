@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..transport.result import Status, Transport
 from .coreset import Coreset
 
-WINDOW = 10  # steps over which an improvement is measured
+WINDOW = 5  # steps over which an improvement is measured
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class BuildResult:
 
 
 def settled(history: Sequence[Step], tolerance: float) -> bool:
-    """Whether the value stands still: within `tolerance` of itself for WINDOW steps, or three times the same."""
+    """Whether the value stands still: within half of `tolerance` for WINDOW steps, or three times the same."""
     last = history[-3:]
     if last and (last[-1].value == 0 or (len(last) == 3 and len({(step.value, step.samples) for step in last}) == 1)):
         return True
@@ -71,4 +71,4 @@ def settled(history: Sequence[Step], tolerance: float) -> bool:
     if len(recent) <= WINDOW or recent[0].samples != recent[-1].samples:
         return False
     values = [step.value for step in recent]
-    return max(values) - min(values) <= tolerance * min(values)
+    return max(values) - min(values) <= 0.5 * tolerance * min(values)

@@ -1,4 +1,4 @@
-"""Where the points begin: random samples, or samples far from each other (k-means++)."""
+"""Where the points begin: random samples, samples far from each other (k-means++), or random ones annealed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from torch import Generator, Tensor
 
 from ..sources import Source
 from ..transport.cost import pairwise
+from ..transport.problem import check_finite, normalised
+from .annealing import anneal
 
-STARTS = ("random", "kmeans++")
+STARTS = ("annealed", "random", "kmeans++")
 POOL = 20  # samples a point among which k-means++ chooses
+ANNEALED = 500  # samples a point on which random points are annealed, if there are few points
+ANNEALED_ELEMENTS = 500_000  # samples times points beyond which there are fewer, down to POOL a point
+FEWEST = 5  # samples a point below which annealing has nothing to smooth
 
 
 def make_generator(seed: int | Generator) -> Generator:
@@ -27,14 +32,43 @@ def check_size(size: int) -> None:
         raise ValueError(f"size: got {size!r}; expected a positive number of points.")
 
 
-def start_points(source: Source, size: int, init: str, p: float, generator: Generator) -> Tensor:
-    """Exactly `size` starting points (size, d), drawn from the source; rows repeat if it has fewer."""
+def start_points(
+    source: Source, size: int, init: str, p: float, generator: Generator, weights: Tensor | None = None
+) -> Tensor:
+    """Exactly `size` starting points (size, d), drawn from the source; rows repeat if it has fewer.
+
+    `weights` (size,) are those of the points, equal if None; only annealed starts depend on them.
+    """
     if init not in STARTS:
         raise ValueError(f"init: got {init!r}; expected one of {', '.join(map(repr, STARTS))}.")
     if init == "random":
         return repeat_to(source.draw(size, generator), size, generator)
-    pool = source.draw(max(1000, POOL * size), generator)
-    return kmeans_plus_plus(pool, size, p, generator)
+    if init == "kmeans++":
+        return kmeans_plus_plus(source.draw(max(1000, POOL * size), generator), size, p, generator)
+    return annealed(source.draw(pool_size(size), generator), size, p, generator, weights)
+
+
+def pool_size(size: int) -> int:
+    """Number of samples on which points are annealed, and starts compared."""
+    return max(1000, POOL * size, min(ANNEALED * size, ANNEALED_ELEMENTS // size))
+
+
+def annealed(pool: Tensor, size: int, p: float, generator: Generator, weights: Tensor | None) -> Tensor:
+    """Random rows of pool (m, d), annealed on all of them; on the line the quantiles, which are nearly optimal.
+
+    Rows come back as they are where there are fewer than FEWEST for each point.
+    """
+    chosen = torch.randperm(len(pool), generator=generator, device=generator.device)[:size]
+    points = repeat_to(pool[chosen.to(pool.device)], size, generator)
+    if len(pool) < FEWEST * size:
+        return points
+    check_finite(pool, "samples")
+    points = points.to(torch.promote_types(points.dtype, torch.float32))
+    b = normalised(weights, size, "weights", points.device)
+    if pool.shape[1] == 1:
+        rank = ((b.cumsum(0) - b / 2) * len(pool)).long().clamp(0, len(pool) - 1)
+        return pool.sort(0).values[rank].to(points)
+    return anneal(separated(points, generator), b, pool.to(points), p, generator)
 
 
 def repeat_to(rows: Tensor, size: int, generator: Generator) -> Tensor:
