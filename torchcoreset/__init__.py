@@ -1,24 +1,31 @@
 """A few points that stand in for a distribution you can only sample, with a number that says how well."""
 
-from .coresets import BuildResult, Coreset, Step, build_coreset
+from .coresets import BuildResult, Comparison, Coreset, Step, build_coreset, compare_divergences
 from .errors import ConvergenceError, ConvergenceWarning
-from .losses import CoresetLoss, wasserstein
+from .losses import CoresetLoss, Discrepancy, SinkhornResult, energy_distance, mmd, sinkhorn_divergence, wasserstein
 from .sources import Source, as_source
 from .transport import Coupling, Status, Transport, transport
 
 __all__ = [
     "BuildResult",
+    "Comparison",
     "ConvergenceError",
     "ConvergenceWarning",
     "Coreset",
     "CoresetLoss",
     "Coupling",
+    "Discrepancy",
+    "SinkhornResult",
     "Source",
     "Status",
     "Step",
     "Transport",
     "as_source",
     "build_coreset",
+    "compare_divergences",
+    "energy_distance",
+    "mmd",
+    "sinkhorn_divergence",
     "transport",
     "wasserstein",
 ]

@@ -1,10 +1,23 @@
 """Differentiable losses between points and samples.
 
 envelope        attaches value and gradients of a solve to the graph
-wasserstein     the exact loss as a function        coreset_loss     losses as a module with memory
+wasserstein     the exact loss as a function              sinkhorn    the Sinkhorn divergence
+kernels         kernels and their sums over samples       discrepancy energy distance and MMD
+scale           the length at which a divergence blurs    memory      the term that no point changes
+coreset_loss    any of them as a module with memory
 """
 
 from .coreset_loss import CoresetLoss
+from .discrepancy import Discrepancy, energy_distance, mmd
+from .sinkhorn import SinkhornResult, sinkhorn_divergence
 from .wasserstein import wasserstein
 
-__all__ = ["CoresetLoss", "wasserstein"]
+__all__ = [
+    "CoresetLoss",
+    "Discrepancy",
+    "SinkhornResult",
+    "energy_distance",
+    "mmd",
+    "sinkhorn_divergence",
+    "wasserstein",
+]

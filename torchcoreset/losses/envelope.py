@@ -7,6 +7,7 @@ W_p^p = min_pi max_v ... with both held fixed:
     d/db_i = v_i                                     d/da_k = min_i (c_ki - v_i)
 
 Weights are normalised, b = w / sum w, so the last two are projected: a constant added to v changes nothing.
+Every loss here is attached in this way; the derivatives above are those of the exact loss.
 Value and gradients in x and y belong to the feasible plan that the solver returns; they are exact when its gap is 0.
 The envelope holds for first derivatives only: the plan moves with the points, which a second derivative would need.
 """
@@ -21,45 +22,67 @@ import torch
 from torch import Tensor
 
 from ..transport.cost import paired_gradient
-from ..transport.result import Coupling, Transport
+from ..transport.result import Coupling
 
-Solve = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Transport]
+Inputs = tuple[Tensor, Tensor, "Tensor | None", "Tensor | None"]  # points, samples and the weights of both
+Needed = tuple[bool, bool, bool, bool]
+Derivatives = tuple["Tensor | None", "Tensor | None", "Tensor | None", "Tensor | None"]
+
+
+@dataclass(frozen=True)
+class Solved:
+    """What a loss has found out about its inputs.
+
+    Attributes:
+        value: the loss.
+        result: what the caller is told beside it.
+        derivatives: from the inputs and which of them need it, the derivatives of the value: in points (n, d), in
+            samples (m, d), and in the normalised weights (n,) and (m,), each up to a constant. Called in the backward,
+            outside of autograd.
+    """
+
+    value: float
+    result: Any
+    derivatives: Callable[[Inputs, Needed], Derivatives]
+
+
+Solve = Callable[[Tensor, Tensor, "Tensor | None", "Tensor | None"], Solved]
 
 
 def attach(
+    name: str,
     solve: Solve,
     points: Tensor,
     samples: Tensor,
     point_weights: Tensor | None,
     sample_weights: Tensor | None,
-    p: float,
-) -> tuple[Tensor, Transport]:
+) -> tuple[Tensor, Any]:
     """Solve without a graph, and return the value with envelope gradients attached.
 
     Args:
-        solve: from the four tensors to a `Transport`; called once, outside of autograd.
+        name: of the loss, for messages.
+        solve: from the four tensors to a `Solved`; called once, outside of autograd.
         points: (n, d) floating.
         samples: (m, d) floating.
         point_weights: (n,) or None.
         sample_weights: (m,) or None.
-        p: power of the cost.
 
     Returns:
         The value, 0-d, float32 or float64 as the points are (half precision gives float32), and the solve's result.
     """
-    call = _Call(solve, p)
+    call = _Call(name, solve)
     value: Tensor = _Envelope.apply(points, samples, point_weights, sample_weights, call)  # type: ignore[no-untyped-call]
-    assert call.result is not None  # forward has run
-    return value, call.result
+    assert call.solved is not None  # forward has run
+    return value, call.solved.result
 
 
 @dataclass
 class _Call:
-    """What one loss call knows beside its tensors; the forward leaves the result here."""
+    """What one loss call knows beside its tensors; the forward leaves there what it has found."""
 
+    name: str
     solve: Solve
-    p: float
-    result: Transport | None = None
+    solved: Solved | None = None
 
 
 class _Envelope(torch.autograd.Function):
@@ -75,9 +98,9 @@ class _Envelope(torch.autograd.Function):
     ) -> Tensor:
         # Results are kept by the caller across modes: none may be an inference tensor.
         with torch.inference_mode(False), torch.no_grad():
-            call.result = call.solve(points, samples, point_weights, sample_weights)
+            call.solved = call.solve(points, samples, point_weights, sample_weights)
         dtype = torch.promote_types(points.dtype, torch.float32)
-        return points.new_tensor(call.result.value, dtype=dtype)
+        return points.new_tensor(call.solved.value, dtype=dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -87,7 +110,7 @@ class _Envelope(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad_value: Tensor) -> tuple[Tensor | None, ...]:
         grads = _EnvelopeGradient.apply(  # type: ignore[no-untyped-call]
-            grad_value, *ctx.saved_tensors, ctx.call.result, ctx.call.p, ctx.needs_input_grad[:4]
+            grad_value, *ctx.saved_tensors, ctx.call, ctx.needs_input_grad[:4]
         )
         return (*grads, None)
 
@@ -102,18 +125,22 @@ class _EnvelopeGradient(torch.autograd.Function):
         samples: Tensor,
         point_weights: Tensor | None,
         sample_weights: Tensor | None,
-        result: Transport,
-        p: float,
-        needed: tuple[bool, bool, bool, bool],
+        call: _Call,
+        needed: Needed,
     ) -> tuple[Tensor | None, ...]:
-        in_points, in_samples = position_gradients(points, samples, result.plan, p, needed[0], needed[1])
+        assert call.solved is not None  # forward has run
+        inputs = (points, samples, point_weights, sample_weights)
+        # The tensors kept by the solve are no inference tensors, and may not meet one that is changed in place.
+        with torch.inference_mode(False), torch.no_grad():
+            in_points, in_samples, *in_weights = call.solved.derivatives(inputs, needed)
         grads = (
             in_points,
             in_samples,
-            weight_gradient(result.potential, point_weights) if needed[2] and point_weights is not None else None,
-            weight_gradient(result.transform, sample_weights) if needed[3] and sample_weights is not None else None,
+            *(
+                None if grad is None or weights is None else weight_gradient(grad, weights)
+                for grad, weights in zip(in_weights, inputs[2:], strict=True)
+            ),
         )
-        inputs = (points, samples, point_weights, sample_weights)
         return tuple(
             None if grad is None or like is None else (grad * grad_value).to(like.dtype)
             for grad, like in zip(grads, inputs, strict=True)
@@ -121,12 +148,12 @@ class _EnvelopeGradient(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor | None, ...]) -> None:
-        pass
+        ctx.name = inputs[5].name
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         raise RuntimeError(
-            "wasserstein: a second derivative was asked for; only first derivatives exist here, because the envelope "
+            f"{ctx.name}: a second derivative was asked for; only first derivatives exist here, because the envelope "
             "theorem holds the plan fixed. Use a first-order optimizer or LBFGS, without create_graph=True."
         )
 

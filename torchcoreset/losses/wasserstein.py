@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..transport.choose import check_engine
-from ..transport.problem import make_problem
+from ..transport.problem import check_power, make_problem
 from ..transport.result import Status, Transport
 from ..transport.solve import EXACT_GAP, check_count, check_tolerance, report_unconverged, solve
-from .envelope import attach
+from .envelope import Derivatives, Inputs, Needed, Solved, attach, position_gradients
+from .memory import Remembered
 
 
 def wasserstein(
@@ -70,16 +72,49 @@ def wasserstein(
 
     Source: Claici, Genevay, Solomon (2020), section 4, with the factors of the gradients put right.
     """
-    check_tolerance(tolerance)
-    check_count(max_steps, "max_steps")
-    check_engine(engine)
-    value, result = differentiable_transport(
-        points, samples, p, point_weights, sample_weights,
-        tolerance=tolerance, exact=exact, start=start, max_steps=max_steps, engine=engine,
-    )  # fmt: skip
+    settings = WassersteinSettings(p=p, tolerance=tolerance, exact=exact, max_steps=max_steps, engine=engine)
+    value, result = settings.evaluate(points, samples, point_weights, sample_weights, start=start)
     if result.status is not Status.CONVERGED:
         report_unconverged(result, EXACT_GAP if exact else tolerance, exact=exact)
     return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class WassersteinSettings:
+    """How the exact loss is computed; arguments as in `wasserstein`."""
+
+    p: float = 2
+    tolerance: float = 1e-3
+    exact: bool = False
+    max_steps: int = 100
+    engine: str = "auto"
+
+    def __post_init__(self) -> None:
+        check_power(self.p)
+        check_tolerance(self.tolerance)
+        check_count(self.max_steps, "max_steps")
+        check_engine(self.engine)
+
+    def evaluate(
+        self,
+        points: Any,
+        samples: Any,
+        point_weights: Any,
+        sample_weights: Any,
+        *,
+        start: Tensor | None = None,
+        memory: Remembered | None = None,
+    ) -> tuple[Tensor, Transport]:
+        """The value with its gradients, and the `Transport` it comes from, whatever its status."""
+        return differentiable_transport(
+            points, samples, self.p, point_weights, sample_weights,
+            tolerance=self.tolerance, exact=self.exact, start=start, max_steps=self.max_steps, engine=self.engine,
+        )  # fmt: skip
+
+    def report(self, result: Transport) -> None:
+        """Raise for an exact solve that fell short, warn for another."""
+        if result.status is not Status.CONVERGED:
+            report_unconverged(result, EXACT_GAP if self.exact else self.tolerance, exact=self.exact)
 
 
 def differentiable_transport(
@@ -97,12 +132,12 @@ def differentiable_transport(
 ) -> tuple[Tensor, Transport]:
     """The value with its gradients, and the `Transport` it comes from, whatever its status."""
 
-    def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Transport:
+    def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
         problem = make_problem(
             x, y, p, point_weights, sample_weights, dtype=torch.float64 if exact else None
         )  # autocast must not reach the solver: half precision overflows on squared distances
         with torch.autocast(device_type=x.device.type, enabled=False):
-            return solve(
+            result = solve(
                 problem,
                 tolerance=EXACT_GAP if exact else tolerance,
                 exact=exact,
@@ -111,10 +146,21 @@ def differentiable_transport(
                 engine=engine,
             )
 
+        def derivatives(inputs: Inputs, needed: Needed) -> Derivatives:
+            in_points, in_samples = position_gradients(*inputs[:2], result.plan, p, needed[0], needed[1])
+            return in_points, in_samples, result.potential, result.transform
+
+        return Solved(result.value, result, derivatives)
+
+    return attach("wasserstein", solve_now, *as_inputs(points, samples, point_weights, sample_weights))
+
+
+def as_inputs(points: Any, samples: Any, point_weights: Any, sample_weights: Any) -> Inputs:
+    """The arguments of a loss as tensors that keep their place in the graph; ValueError if points do not float."""
     x, y = as_rows(points, "points"), as_rows(samples, "samples")
     if not x.is_floating_point():
         raise ValueError(f"points: got dtype {x.dtype}; expected a floating type. Convert them with .float().")
-    return attach(solve_now, x, y, as_vector(point_weights), as_vector(sample_weights), p)
+    return x, y, as_vector(point_weights), as_vector(sample_weights)
 
 
 def as_rows(values: Any, name: str) -> Tensor:

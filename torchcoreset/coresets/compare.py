@@ -1,0 +1,212 @@
+"""What a coreset loses by minimising one divergence rather than another: the same start, the same steps, one judge."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Generator, Tensor, nn
+
+from ..losses import CoresetLoss
+from ..losses.scale import data_scale
+from ..sources import as_source
+from ..transport import transport
+from ..transport.problem import check_finite
+from ..transport.solve import check_count
+from .starts import check_size, make_generator, separated, start_points
+
+RELATIVE_BLURS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+RATE = 0.1  # of the first step, in scales of the data
+SAME = 0.01  # two points this near each other, in scales of the data, are one
+HELD = 20_000  # samples drawn of a source that has no size
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """A coreset by one divergence, and the exact distance that it ends with.
+
+    Attributes:
+        name: of the divergence, as a table would print it.
+        divergence: "wasserstein", "sinkhorn", "energy".
+        p: power of the distance.
+        blur: length, of "sinkhorn", else None.
+        debias: whether the two terms of a set with itself are taken away.
+        value: the divergence itself between the coreset and the samples it was fitted to, all terms included.
+        w1: exact W_1 between the coreset and the held-out samples.
+        w2: exact W_2^2 between the same, not rooted.
+        distinct: number of points left when those within a hundredth of the data's scale are counted once.
+        seconds: of the descent.
+        points: (n, d) the coreset.
+    """
+
+    name: str
+    divergence: str
+    p: float
+    blur: float | None
+    debias: bool
+    value: float
+    w1: float
+    w2: float
+    distinct: int
+    seconds: float
+    points: Tensor
+
+    def __repr__(self) -> str:
+        return (
+            f"Comparison({self.name}: value={self.value:.4g}, w1={self.w1:.4g}, w2={self.w2:.4g}, "
+            f"distinct={self.distinct} of {len(self.points)}, seconds={self.seconds:.2g})"
+        )
+
+
+def compare_divergences(
+    source: Any,
+    size: int,
+    *,
+    p: float = 2,
+    blurs: Sequence[float] | None = None,
+    backend: str = "newton",
+    held_out: Any = None,
+    samples: int | None = None,
+    steps: int = 300,
+    seed: int | Generator = 0,
+) -> list[Comparison]:
+    """Fit a coreset by each divergence from one start, and measure all by the exact distance to held-out samples.
+
+    The divergences: exact W_1 and W_2, the energy distance, and for every blur the Sinkhorn divergence and the entropic
+    cost OT_eta, which is the same without its two debiasing terms. Each is minimised by Adam with a falling rate.
+
+    Args:
+        source: anything that `as_source` reads, with equally weighted rows.
+        size: number of points n.
+        p: power of the Sinkhorn divergences, 1 or 2.
+        blurs: lengths; None takes 0.01 to 10 times the scale of the data, the median distance to their median.
+        backend: of the Sinkhorn divergences, "newton" or "geomloss".
+        held_out: samples (m, d) to judge by; None sets half of the source's samples aside for it.
+        samples: most samples to take from the source; None takes all rows, or 20000 where there is no end of them.
+        steps: of each descent.
+        seed: int or generator, for the start and the division into halves.
+
+    Returns:
+        One `Comparison` for each divergence: W_1, W_2, energy, then Sinkhorn and OT_eta from small blurs to large.
+
+    Raises:
+        ValueError: unusable arguments or samples; fewer than two samples a point are left to fit.
+
+    Example:
+        >>> import torch, torchcoreset as tc
+        >>> y = torch.randn(200, 1, generator=torch.Generator().manual_seed(0))
+        >>> rows = tc.compare_divergences(y, 4, blurs=[0.1, 10.0], steps=200)
+        >>> [row.name for row in rows][:5]
+        ['W1', 'W2^2', 'energy', 'Sinkhorn, blur 0.1', 'OT_eta, blur 0.1']
+        >>> rows[-1].distinct
+        1
+
+    Source: Claici, Genevay, Solomon (2020), section 4.2, whose observation this measures.
+    """
+    check_size(size)
+    check_count(steps, "steps")
+    generator = make_generator(seed)
+    fitted, judge = _divide(source, size, held_out, samples, generator)
+    scale = data_scale(fitted)
+    start = separated(start_points(as_source(fitted), size, "random", p, generator), generator)
+    blurs = [scale * relative for relative in RELATIVE_BLURS] if blurs is None else blurs
+    losses: list[tuple[str, dict[str, Any]]] = [
+        ("W1", {"p": 1}),
+        ("W2^2", {"p": 2}),
+        ("energy", {"divergence": "energy"}),
+    ]
+    for blur in blurs:
+        options = {"divergence": "sinkhorn", "p": p, "blur": blur, "backend": backend}
+        losses += [(f"Sinkhorn, blur {blur:.3g}", options), (f"OT_eta, blur {blur:.3g}", {**options, "debias": False})]
+    # All losses are made before the first is used: an unusable option is told at once.
+    made = [(name, CoresetLoss(**options), options) for name, options in losses]
+    with warnings.catch_warnings():  # a blur beyond the data is part of the question
+        warnings.filterwarnings("ignore", message="sinkhorn_divergence: a blur", category=UserWarning)
+        return [_compare(name, loss, options, start, fitted, judge, scale, steps) for name, loss, options in made]
+
+
+def count_distinct(points: Tensor, within: float) -> int:
+    """Number of groups of points (n, d) that hang together by distances of at most `within`."""
+    near = torch.cdist(points.double(), points.double()) <= within
+    label = torch.arange(len(points), device=points.device)
+    while True:  # the lowest index of a group spreads along its links
+        lowest = torch.where(near, label, len(points)).amin(1)
+        if torch.equal(lowest, label):
+            return len(set(label.tolist()))
+        label = lowest
+
+
+def _divide(source: Any, size: int, held_out: Any, samples: int | None, generator: Generator) -> tuple[Tensor, Tensor]:
+    """Samples to fit and samples to judge by."""
+    read = as_source(source)
+    limit = HELD if samples is None and read.size is None else samples
+    rows, weights = read.materialize(limit, generator)
+    if weights is not None and not bool((weights == weights[0]).all()):
+        raise ValueError(
+            "source: its rows have unequal weights; expected equal ones. Draw rows by their weights first."
+        )
+    rows = rows[torch.randperm(len(rows), generator=generator).to(rows.device)]
+    if not rows.is_floating_point():
+        rows = rows.to(torch.get_default_dtype())
+    check_finite(rows, "source")
+    if held_out is None:
+        fitted, judge = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+    else:
+        fitted, judge = rows, torch.as_tensor(held_out).to(rows)
+        judge = judge[:, None] if judge.dim() == 1 else judge
+    if len(fitted) < 2 * size:
+        raise ValueError(
+            f"source: {len(fitted)} samples are left to fit {size} points; expected at least {2 * size}. Take fewer "
+            "points, or pass held_out so that none are set aside."
+        )
+    return fitted, judge
+
+
+def _compare(
+    name: str,
+    loss: CoresetLoss,
+    options: dict[str, Any],
+    start: Tensor,
+    samples: Tensor,
+    judge: Tensor,
+    scale: float,
+    steps: int,
+) -> Comparison:
+    """One descent, judged."""
+    began = time.perf_counter()
+    points = _descend(loss, start, samples, scale, steps)
+    seconds = time.perf_counter() - began
+    with torch.no_grad():
+        value = float(loss.eval()(points, samples))
+    w1, w2 = (transport(points, judge, q).value for q in (1, 2))
+    return Comparison(
+        name=name,
+        divergence=loss.divergence,
+        p=loss.p,
+        blur=options.get("blur"),
+        debias=options.get("debias", True),
+        value=value,
+        w1=w1,
+        w2=w2,
+        distinct=count_distinct(points, SAME * scale),
+        seconds=seconds,
+        points=points,
+    )
+
+
+def _descend(loss: CoresetLoss, start: Tensor, samples: Tensor, scale: float, steps: int) -> Tensor:
+    """Adam, whose rate falls to zero along half a cosine; the last points, detached."""
+    points = nn.Parameter(start.clone())
+    optimizer = torch.optim.Adam([points], lr=RATE * scale)
+    for step in range(steps):
+        optimizer.param_groups[0]["lr"] = RATE * scale * (1 + math.cos(math.pi * step / steps)) / 2
+        optimizer.zero_grad()
+        with torch.enable_grad():
+            loss(points, samples).backward()
+        optimizer.step()
+    return points.detach()

@@ -1,0 +1,159 @@
+"""Kernels, and their sums over blocks of samples in float64: means, and derivatives of the mean.
+
+x (n, d) points, b (n,)      y (m, d) samples, a (m,)      k kernel      c = |x - y|^power
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..transport.entropic import Attraction, cost_blocks, slope
+from ..transport.problem import Problem
+
+KernelFunction = Callable[[Tensor, Tensor], Tensor]
+FUNCTION_ELEMENTS = 1 << 20  # of a block of a kernel function, whose graph is kept for the derivative
+
+
+class Kernel(ABC):
+    """A symmetric kernel between rows.
+
+    Attributes:
+        power: of the distance that it is computed from; for `cost_blocks`.
+    """
+
+    power: float = 2.0
+
+    @abstractmethod
+    def blocks(self, problem: Problem) -> Iterator[tuple[slice, Tensor]]:
+        """Values between blocks of samples and all points: the rows, and (rows, n)."""
+
+    @abstractmethod
+    def pulls(self, problem: Problem, in_points: bool, in_samples: bool) -> tuple[Tensor | None, Tensor | None]:
+        """Derivatives of sum_ik b_i a_k k(x_i, y_k) in x (n, d) and y (m, d); None where not asked for."""
+
+    def means(self, problem: Problem) -> tuple[Tensor, Tensor]:
+        """sum_k a_k k(x_i, y_k) for every point, (n,), and sum_i b_i k(x_i, y_k) for every sample, (m,)."""
+        at_points, at_samples = torch.zeros_like(problem.b), torch.empty_like(problem.a)
+        for rows, values in self.blocks(problem):
+            at_points += problem.a[rows] @ values
+            at_samples[rows] = values @ problem.b
+        return at_points, at_samples
+
+
+@dataclass(frozen=True)
+class Radial(Kernel):
+    """A function of the distance."""
+
+    @abstractmethod
+    def of(self, cost: Tensor) -> Tensor:
+        """k from c."""
+
+    @abstractmethod
+    def pull(self, cost: Tensor) -> Tensor | float:
+        """s in grad_x k = s (x - y), from c."""
+
+    def blocks(self, problem: Problem) -> Iterator[tuple[slice, Tensor]]:
+        for rows, cost in cost_blocks(problem):
+            yield rows, self.of(cost)
+
+    def pulls(self, problem: Problem, in_points: bool, in_samples: bool) -> tuple[Tensor | None, Tensor | None]:
+        x, y = problem.x, problem.y
+        in_x = Attraction(x, y) if in_points else None
+        in_y = torch.empty_like(y) if in_samples else None
+        for rows, cost in cost_blocks(problem):
+            pull = self.pull(cost) * (problem.a[rows, None] * problem.b)
+            if in_x is not None:
+                in_x.add(rows, pull)
+            if in_y is not None:
+                in_y[rows] = y[rows] * pull.sum(1, keepdim=True) - pull @ x
+        return None if in_x is None else in_x.total(), in_y
+
+
+@dataclass(frozen=True)
+class Power(Radial):
+    """-|x - y|^power, conditionally positive definite for powers below 2."""
+
+    power: float
+
+    def of(self, cost: Tensor) -> Tensor:
+        return cost.neg_()
+
+    def pull(self, cost: Tensor) -> Tensor | float:
+        return -slope(cost, self.power)
+
+
+@dataclass(frozen=True)
+class Gaussian(Radial):
+    """exp(-|x - y|^2 / (2 blur^2))."""
+
+    blur: float
+
+    def of(self, cost: Tensor) -> Tensor:
+        return cost.mul_(-0.5 / self.blur**2).exp_()
+
+    def pull(self, cost: Tensor) -> Tensor | float:
+        return self.of(cost).mul_(-1 / self.blur**2)
+
+
+@dataclass(frozen=True)
+class Laplace(Radial):
+    """exp(-|x - y| / blur)."""
+
+    blur: float
+    power = 1.0
+
+    def of(self, cost: Tensor) -> Tensor:
+        return cost.mul_(-1 / self.blur).exp_()
+
+    def pull(self, cost: Tensor) -> Tensor | float:
+        steepness = slope(cost, 1)
+        return self.of(cost).mul_(-1 / self.blur).mul_(steepness)
+
+
+@dataclass(frozen=True)
+class Function(Kernel):
+    """A kernel that is given as a function of two tensors; autograd differentiates it."""
+
+    function: KernelFunction
+
+    def blocks(self, problem: Problem) -> Iterator[tuple[slice, Tensor]]:
+        height = max(1, FUNCTION_ELEMENTS // len(problem.x))
+        for start in range(0, len(problem.y), height):
+            rows = slice(start, start + height)
+            yield rows, self._values(problem.y[rows], problem.x)
+
+    def pulls(self, problem: Problem, in_points: bool, in_samples: bool) -> tuple[Tensor | None, Tensor | None]:
+        in_x = torch.zeros_like(problem.x) if in_points else None
+        in_y = torch.empty_like(problem.y) if in_samples else None
+        height = max(1, FUNCTION_ELEMENTS // len(problem.x))
+        for start in range(0, len(problem.y), height):
+            rows = slice(start, start + height)
+            with torch.enable_grad():
+                x, y = problem.x.detach().requires_grad_(), problem.y[rows].detach().requires_grad_()
+                total = problem.a[rows] @ self._values(y, x) @ problem.b
+                of_x, of_y = torch.autograd.grad(total, (x, y), allow_unused=True, materialize_grads=True)
+            if in_x is not None:
+                in_x += of_x
+            if in_y is not None:
+                in_y[rows] = of_y
+        return in_x, in_y
+
+    def _values(self, y: Tensor, x: Tensor) -> Tensor:
+        values = self.function(y, x)
+        if not isinstance(values, Tensor) or values.shape != (len(y), len(x)):
+            got = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
+            raise ValueError(
+                f"kernel: gave {got} for rows of shapes {tuple(y.shape)} and {tuple(x.shape)}; expected a tensor of "
+                f"shape {(len(y), len(x))}, one value for each pair."
+            )
+        return values.double()
+
+
+def within(rows: Tensor, weights: Tensor, power: float) -> Problem:
+    """A weighted set with itself."""
+    return Problem(x=rows, b=weights, y=rows, a=weights, equal=False, p=power)
