@@ -2,12 +2,15 @@
 
 problem     the door: checks, weights, shift          cost      |y - x|^p, pairwise and paired
 engine      hard and soft passes over all samples     choose    which engine makes them
-dense       the engine of matrix products             fused     engines that never write c - v down
-keops       one of these, compiled by KeOps           triton    another, in CUDA kernels
-newton      annealed Newton on the smoothed semi-dual
-balance     surplus mass along shortest paths         line      one dimension: sorting
+dense       the engine of matrix products             nearest   the two lowest numbers of each row
+fused       engines that never write c - v down       keops, triton    two of these
+candidates  soft passes over lists, of many points    overlap   the Hessian from the lists
+curvature   Newton directions                         newton    annealed Newton on the smoothed semi-dual
+multiscale  where Newton begins: with few points      line      one dimension: sorting
+balance     surplus mass along shortest paths         balance_lists    the same, of many points
 solver      from a problem to bounds that meet        solve     `transport`: the public way in
-result      what comes back
+sinkhorn    entropic transport at a given eta         geomloss  the same by geomloss' iteration
+entropic    what an entropic potential is worth       result    what comes back
 """
 
 from .result import Coupling, Status, Transport

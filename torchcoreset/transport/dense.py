@@ -63,23 +63,32 @@ class DenseEngine(Engine):
             row, col = (reduced <= lowest[-1][:, None] + margin).nonzero(as_tuple=True)
             rows.append((row + start).int())
             cols.append(col.int())
-        return self._supplied(torch.cat(rows), torch.cat(cols), torch.cat(lowest), v, supply)
+        row, col = torch.cat(rows), torch.cat(cols)
+        del rows, cols
+        return self._supplied(row, col, torch.cat(lowest) + margin, v, supply)
 
-    def _supplied(self, rows: Tensor, cols: Tensor, lowest: Tensor, v: Tensor, supply: Tensor) -> tuple[Tensor, Tensor]:
-        """The lists, in which enough samples list every point: those that would go there at the least loss."""
-        a, m, n = self.problem.a, len(self.problem.y), len(v)
-        listed = torch.bincount(cols, a.index_select(0, rows), minlength=n)
+    def _supplied(
+        self, rows: Tensor, cols: Tensor, highest: Tensor, v: Tensor, supply: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The lists, in which enough samples list every point: those that would go there at the least loss.
+
+        `highest` (m,) is the largest c - v with which a point is listed."""
+        a, m = self.problem.a, len(self.problem.y)
+        listed = torch.bincount(cols, a.index_select(0, rows), minlength=len(v))
         poor = (listed < supply.clamp(max=(1 - 1e-9) * float(a.sum()))).nonzero()[:, 0]
         if not len(poor):
             return rows, cols
-        keys = [rows.long() * n + cols]
+        more_rows, more_cols = [], []
         for points in torch.split(poor, max(1, CHUNK // m)):
-            loss = self._reduced(slice(0, m), v, points) - lowest[:, None]
+            loss = self._reduced(slice(0, m), v, points) - highest[:, None]
             count = min(m, math.ceil(float(supply[points].max()) / float(a.mean())))
-            row = loss.topk(count, 0, largest=False).indices
-            keys.append((row * n + points).flatten())
-        key = torch.unique(torch.cat(keys))
-        return (key // n).int(), (key % n).int()
+            least, row = loss.topk(count, 0, largest=False)
+            new = least > 0
+            more_rows.append(row[new].int())
+            more_cols.append(points.expand_as(row)[new].int())
+        more_row, order = torch.cat(more_rows).sort()
+        places = torch.searchsorted(rows, more_row) + torch.arange(len(more_row), device=rows.device)
+        return inserted(rows, places, more_row), inserted(cols, places, torch.cat(more_cols)[order])
 
     def _soft_sums(self, v: Tensor, eta: float) -> SoftSums:
         b, dtype = self.problem.b, self.problem.x.dtype
@@ -134,6 +143,16 @@ class DenseEngine(Engine):
         square.add_(self._y2[rows, None]).clamp_(min=0)
         cost = square.sqrt_() if problem.p == 1 else square.pow_(problem.p / 2)
         return cost.sub_(v)
+
+
+def inserted(values: Tensor, places: Tensor, more: Tensor) -> Tensor:
+    """A vector that holds `more` at `places` (ascending), and the values around them in their order."""
+    result = values.new_empty(len(values) + len(more))
+    old = torch.ones(len(result), dtype=torch.bool, device=values.device)
+    old[places] = False
+    result[places] = more
+    result[old] = values
+    return result
 
 
 def undecided(total: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ import torch
 
 from .choose import KEOPS_DIMENSIONS
 from .entropic import Entropic, evaluate
-from .keops import _running, load_keops
+from .keops import load_keops, running
 from .problem import Problem
 from .result import Status
 from .sinkhorn import as_float64, marginal_target
@@ -68,7 +68,7 @@ def geomloss_entropic(problem: Problem, blur: float, *, scaling: float, toleranc
     )  # fmt: skip
     weights = work.b.to(x.dtype), work.a.to(x.dtype)
     # The context restores the mode that geomloss changes, after an exception too.
-    with torch.no_grad(), _running() if engine == "keops" else contextlib.nullcontext():
+    with torch.no_grad(), running() if engine == "keops" else contextlib.nullcontext():
         potential, _ = loss(weights[0], x, weights[1], y)
     found = evaluate(as_float64(problem), potential.detach().flatten().double() * eta, eta)
     # Two softmins to begin with, two a step, two to end with, and the look at the result.

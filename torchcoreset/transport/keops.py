@@ -54,7 +54,7 @@ class KeopsEngine(FusedEngine):
 
     def _two_lowest(self, v: Tensor) -> tuple[Tensor, Tensor]:
         """The two lowest c - v of each sample and where they are, (m, 2)."""
-        with _running():
+        with running():
             reduced = self._cost(self.problem.y, self.problem.x) - self._keops.Vj(v.to(self.problem.x.dtype)[:, None])
             lowest, cell = reduced.Kmin_argKmin(2, dim=1)
         if len(v) == 1:  # KeOps fills up with what it began with
@@ -67,7 +67,7 @@ class KeopsEngine(FusedEngine):
         """Sum over columns of weight exp((row_term + col_term - c) / eta), (rows,): one formula for either side."""
         keops = self._keops
         rate = weight.new_tensor([1 / eta])
-        with _running():
+        with running():
             exponent = keops.Vi(row_term[:, None]) + keops.Vj(col_term[:, None]) - self._cost(rows, cols)
             lazy = (exponent * keops.Pm(rate)).exp() * keops.Vj(weight[:, None])
             total: Tensor = lazy.sum(dim=1, use_double_acc=True)[:, 0]
@@ -94,7 +94,7 @@ def load_keops() -> Any:
 
 
 @contextlib.contextmanager
-def _running() -> Iterator[None]:
+def running() -> Iterator[None]:
     """KeOps at work: silent while it compiles, and with one error that says what to do."""
     import keopscore
     import pykeops

@@ -23,13 +23,14 @@ from torch import Tensor
 from .choose import make_engine
 from .engine import Engine, SoftPass
 from .entropic import Entropic, cost_blocks, evaluate
+from .multiscale import coarse_potential
 from .newton import LOOSE, climb
 from .problem import Problem
 from .result import Status
 from .solve import solve
 
 SHRINK = 4.0  # of eta from one stage to the next
-COARSE, FINE = 20, 100  # samples a point in the subsamples that the stages begin with
+FINE = 100  # samples a point in the last subsample
 SHARP, SHARP_GAP = 1e-3, 1e-6  # eta, of the scale of the costs, below which the start is an exact plan to this gap
 WARM = 20  # passes that a start is given to lead somewhere
 STRIDE, HALVINGS = 4.0, 8  # etas that a potential may move in one sharp step, and halvings of it
@@ -113,21 +114,21 @@ def _newton(
     if len(problem.x) == 1:
         return torch.zeros_like(problem.b), 0, Status.CONVERGED
     whole = make_engine(problem, engine)
-    work, warm = 0.0, v is not None
+    meter, warm = whole.meter, v is not None
     if eta < SHARP * cost_scale(problem):
         # Too sharp for curvature to lead there from afar: the potential of the exact plan is within a few eta.
         exact = solve(problem, tolerance=SHARP_GAP, exact=False, start=v, max_steps=max_steps, engine=engine)
-        v, work, warm = exact.potential, float(exact.steps), False
+        v, warm = exact.potential, False
+        meter.spent += exact.steps
     elif v is None:
-        v, work = _approach(whole, eta, max_steps)
-    assert v is not None
-    whole.budget = min(max_steps, WARM) if warm else max_steps - work
+        v = _approach(whole, eta, max_steps)
+    meter.limit = min(max_steps, WARM) if warm else max_steps
     v, error = _climb(whole, v, eta, target)
     if warm and not error <= target:  # a start that leads nowhere is worth no more than none
-        whole.budget = max_steps
-        v, work = _approach(whole, eta, max_steps)
+        v = _approach(whole, eta, max_steps)
+        meter.limit = max_steps
         v, error = _climb(whole, v, eta, target)
-    steps = math.ceil(whole.passes + work - 1e-9)
+    steps = math.ceil(meter.spent - 1e-9)
     if error <= target:
         return v, steps, Status.CONVERGED
     return v, steps, Status.MAX_STEPS if whole.exhausted() else Status.STALLED
@@ -158,7 +159,7 @@ def _sharp_step(engine: Engine, v: Tensor, soft: SoftPass, eta: float) -> tuple[
     for rows, cost in cost_blocks(problem):
         share = torch.softmax((v + problem.b.log() * eta - cost) / eta, 1)
         laplacian.addmm_(share.t() * problem.a[rows], share, alpha=-1)
-    engine.passes += 1
+    engine.meter.spent += 1
     laplacian.fill_diagonal_(0)
     # Row sums of what joins two points: 1 - share^2 would have lost all digits where a share is nearly 1.
     diagonal = -laplacian.sum(1)
@@ -182,23 +183,20 @@ def _sharp_step(engine: Engine, v: Tensor, soft: SoftPass, eta: float) -> tuple[
     return v, soft, False
 
 
-def _approach(whole: Engine, eta: float, max_steps: int) -> tuple[Tensor, float]:
-    """A cold start: eta falls from the scale of the data on subsamples, then on all; the passes made on subsamples."""
-    problem = whole.problem
-    n, m = len(problem.x), len(problem.y)
-    v, work = torch.zeros_like(problem.b), 0.0
-    current = max(eta, cost_scale(problem))
-    for size in sorted({min(m, max(1024, COARSE * n)), min(m, FINE * n), m}):
-        engine = whole if size == m else whole.subsample(size)
-        engine.budget = max_steps - work if engine is whole else max_steps * m / size / 4
+def _approach(whole: Engine, eta: float, max_steps: int) -> Tensor:
+    """A cold start: eta falls from the scale of the data on few points and samples, then on more."""
+    whole.meter.limit = max_steps / 4
+    v, _, current = coarse_potential(whole, eta)
+    for engine in (whole.subsample(FINE * len(v)), whole):
+        whole.meter.limit = max_steps if engine is whole else max_steps / 2
         while True:
-            v, _ = climb(engine, v, current, LOOSE)
+            v, _ = climb(engine, v, max(eta, current), LOOSE)
             if current <= eta or engine.exhausted():
                 break
-            current = max(eta, current / SHRINK)
-        if engine is not whole:
-            work += engine.passes * size / m
-    return v, work
+            current /= SHRINK
+        if engine is whole:
+            break
+    return v
 
 
 def marginal_target(problem: Problem, eta: float, tolerance: float) -> float:
