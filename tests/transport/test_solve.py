@@ -1,6 +1,7 @@
 """The public solver, against exact oracles, the network simplex of POT, duality and invariance."""
 
 import functools
+import importlib
 import math
 import subprocess
 import sys
@@ -509,3 +510,135 @@ def test_no_block_of_all_pairs_is_made(n: int, m: int, d: int) -> None:
         timeout=120,
     )
     assert float(done.stdout.split()[-1]) < 300
+
+
+LIST_KINDS = ("normal", "clusters", "duplicates", "ties")
+LIST_SIZES = ((2, 40, 3000), (3, 80, 1000), (8, 120, 500))  # dimension, points, samples
+
+
+@pytest.fixture
+def many_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few points count as many: soft passes over lists, sparse overlaps, and balancing over lists."""
+    for name in ("dense", "overlap", "solver"):
+        monkeypatch.setattr(importlib.import_module(f"torchcoreset.transport.{name}"), "DENSE_POINTS", 8)
+    monkeypatch.setattr(importlib.import_module("torchcoreset.transport.dense"), "SPARSE_FROM", 8)
+    monkeypatch.setattr(solver_module, "balance", lambda *_, **__: pytest.fail("balanced without lists"))
+
+
+@functools.cache
+def list_instance(kind: str, p: float) -> tuple[Instance, float]:
+    """A seeded problem for the lists, and its value by the network simplex."""
+    seed = LIST_KINDS.index(kind) + int(2 * p)
+    d, n, m = LIST_SIZES[seed % len(LIST_SIZES)]
+    x, y = normal(n, d, seed=seed), 2 * normal(m, d, seed=seed + 1000) + 0.5
+    match kind:
+        case "clusters":
+            y = 0.3 * y + 2 * (torch.arange(m) % 3)[:, None]
+        case "duplicates":
+            x[: n // 4], y[m // 2 :] = x[-(n // 4) :], y[: m // 2]
+        case "ties":
+            x, y = (4 * x).round(), (4 * y).round()
+    weighted = seed % 2 == 0
+    b, a = (weights_of("random", count, count) + 0.05 if weighted else None for count in (n, m))
+    problem = Instance(points=x, samples=y, p=p, point_weights=b, sample_weights=a)
+    masses = (w.numpy() for w in problem.masses)
+    return problem, float(ot.emd2(*masses, cost_matrix(x, y, p).numpy(), numItermax=10**7))
+
+
+@pytest.mark.usefixtures("many_points")
+@pytest.mark.parametrize("kind", LIST_KINDS)
+@every_power
+@in_time
+def test_bounds_of_many_points_hold_the_optimum(kind: str, p: float) -> None:
+    problem, optimum = list_instance(kind, p)
+    result = tc.transport(*problem.arguments)
+    rounding = problem.rounding(1e-14)
+    assert result.lower - rounding <= optimum <= result.value + rounding
+    assert result.value - optimum <= result.gap * result.value + rounding
+    assert result.gap <= 1e-3
+    assert result.status is tc.Status.CONVERGED
+    check_consistent(problem, result, 1e-15)
+
+
+@pytest.mark.usefixtures("many_points")
+@pytest.mark.parametrize("kind", LIST_KINDS)
+@every_power
+@in_time
+def test_exact_is_exact_for_many_points(kind: str, p: float) -> None:
+    problem, optimum = list_instance(kind, p)
+    result = tc.transport(*problem.arguments, exact=True)
+    assert result.value == pytest.approx(optimum, rel=1e-8)
+    assert result.gap <= 1e-9
+    check_consistent(problem, result, 1e-15)
+
+
+@pytest.mark.usefixtures("many_points")
+@pytest.mark.xfail(
+    raises=tc.ConvergenceError,
+    reason="Solver._lists: where every point has a twin all slacks are zero, so that samples list only twins",
+)
+@in_time
+def test_many_points_that_all_have_a_twin() -> None:
+    x, y = normal(40, 2).repeat(2, 1), 2 * normal(1000, 2, seed=1)
+    optimum = tc.transport(x[:40], y, exact=True).value
+    assert tc.transport(x, y, exact=True).value == pytest.approx(optimum, rel=1e-8)
+
+
+@pytest.mark.usefixtures("many_points")
+def test_many_points_in_float32() -> None:
+    problem, optimum = list_instance("normal", 2)
+    x, y, *rest = problem.arguments
+    result = tc.transport(x.float(), y.float(), *rest)
+    assert result.lower <= optimum * (1 + 1e-5)
+    assert optimum <= result.value * (1 + 1e-5)
+    assert result.gap <= 1e-3
+
+
+@pytest.mark.usefixtures("many_points")
+@pytest.mark.parametrize("kind", ["duplicates", "ties"])
+@in_time
+def test_bounds_of_many_points_of_very_different_weights_are_true(kind: str) -> None:
+    # lists may be too short to bring all mass where it belongs: then the gap says so
+    x, y = normal(60, 2), 2 * normal(700, 2, seed=1)
+    if kind == "duplicates":
+        x[30:], y[350:] = x[:30], y[:350]
+    else:
+        x, y = (2 * x).round(), y.round()
+    b, a = weights_of("skewed", 60, 2), weights_of("skewed", 700, 3)
+    problem = Instance(points=x, samples=y, p=2, point_weights=b, sample_weights=a)
+    optimum = float(ot.emd2(*(w.numpy() for w in problem.masses), cost_matrix(x, y, 2).numpy()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tc.ConvergenceWarning)
+        result = tc.transport(*problem.arguments)
+    rounding = problem.rounding(1e-14)
+    assert result.lower - rounding <= optimum <= result.value + rounding
+    assert result.gap <= 1e-3 or result.status is tc.Status.STALLED
+    check_consistent(problem, result, 1e-15)
+
+
+@pytest.mark.usefixtures("many_points")
+def test_a_warm_start_saves_steps_with_many_points() -> None:
+    x, y = normal(100, 4), 2 * normal(3000, 4, seed=1)
+    cold = tc.transport(x, y)
+    warm = tc.transport(x, y, start=cold.potential)
+    assert warm.steps < cold.steps
+    assert warm.gap <= 1e-3
+    lost = tc.transport(x, y, start=100 * normal(100, seed=5))
+    assert lost.value == pytest.approx(cold.value, rel=2e-3)
+
+
+@pytest.mark.usefixtures("many_points")
+def test_equal_calls_with_many_points_give_equal_bits() -> None:
+    x, y = normal(100, 4, dtype=torch.float32), normal(2000, 4, seed=1, dtype=torch.float32)
+    first, second = tc.transport(x, y), tc.transport(x, y)
+    assert (first.value, first.lower, first.steps) == (second.value, second.lower, second.steps)
+    assert torch.equal(first.potential, second.potential)
+
+
+@pytest.mark.usefixtures("many_points")
+@pytest.mark.parametrize("max_steps", [5, 20])
+def test_max_steps_bounds_the_passes_with_many_points(max_steps: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tc.ConvergenceWarning)
+        result = tc.transport(normal(100, 4), 2 * normal(800, 4, seed=1), tolerance=1e-9, max_steps=max_steps)
+    assert result.steps <= max_steps

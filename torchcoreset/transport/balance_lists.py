@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .balance import DUST, Balanced, Floats, Ints
 
-ROUNDS = 200
+ROUNDS = 1000  # more than a problem that makes progress has needed
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def balance_lists(
     dust = DUST / len(v)
     rounds = 0
     while rounds < ROUNDS and (surplus > dust).any():
-        arcs = work.arcs(v)
+        arcs = work.arcs(v, dust)
         distance, previous = arcs.shortest(surplus > dust)
         ends = np.flatnonzero((surplus < -dust) & np.isfinite(distance))
         if not len(ends):
@@ -89,27 +89,29 @@ class _Arcs:
         self.cursor = first.copy()  # of each arc, the cheapest row that has not gone
         self.stop = np.append(first[1:], len(key))
         self.least = price[first]
-        # A toll of the size of rounding makes every arc cost something, so that no path runs in circles.
+        # A toll of the size of rounding makes every arc cost something, so that no path is longer than it need be.
         toll = 16 * np.finfo(np.float64).eps * float(np.abs(self.least).max(initial=0.0) + np.abs(v).max())
         self._length = np.maximum(self.least + v[self.tail] - v[self.head], 0.0) + max(toll, np.finfo(np.float64).tiny)
         self._by_head = np.argsort(self.head, kind="stable")
         self._segments = np.flatnonzero(np.diff(self.head[self._by_head], prepend=-1))
         self._heads = self.head[self._by_head][self._segments]
+        self._counts = np.diff(self._segments, append=len(self._by_head))
 
     def shortest(self, sources: NDArray[np.bool_]) -> tuple[Floats, Ints]:
         """Distance of every cell from the sources, (n,), infinite where no path leads, and the last arc of its path."""
         distance = np.where(sources, 0.0, np.inf)
+        previous = np.full(len(distance), -1)
         while True:
-            reached = distance[self.tail] + self._length
-            nearest = np.minimum.reduceat(reached[self._by_head], self._segments)
+            reached = (distance[self.tail] + self._length)[self._by_head]
+            nearest = np.minimum.reduceat(reached, self._segments) if len(reached) else reached
             better = nearest < distance[self._heads]
             if not better.any():
-                break
+                return distance, previous
             distance[self._heads[better]] = nearest[better]
-        previous = np.full(len(distance), -1)
-        last = np.flatnonzero((reached == distance[self.head]) & np.isfinite(reached) & ~sources[self.head])
-        previous[self.head[last]] = last
-        return distance, previous
+            # Only an arc that has just shortened a way becomes the last of one: so no path runs in circles, which
+            # arcs that merely agree with the distances do where these are so large that they round the tolls away.
+            last = self._by_head[np.repeat(better, self._counts) & (reached == np.repeat(nearest, self._counts))]
+            previous[self.head[last]] = last
 
     def path(self, previous: Ints, end: int) -> list[int]:
         """The arcs that lead to a cell, in their order."""
@@ -143,10 +145,10 @@ class _Rows:
             self.mass = np.append(self.mass, mass)
             self._parts.clear()
 
-    def arcs(self, v: Floats) -> _Arcs:
-        """The arcs between cells as the rows are now."""
+    def arcs(self, v: Floats, dust: float) -> _Arcs:
+        """The arcs between cells as the rows are now; one that hardly any mass could take would block a path."""
         self.settle()
-        alive = np.flatnonzero(self.mass > 0)
+        alive = np.flatnonzero(self.mass > dust)
         first = self.lists.offsets[self.sample[alive]]
         count = self.lists.offsets[self.sample[alive] + 1] - first
         rows = np.repeat(alive, count)

@@ -27,7 +27,7 @@ class Curvature(ABC):
     eta: float
 
     def solve(self, g: Tensor, trust: float) -> Tensor:
-        """Newton direction H^-1 g, (n,), centred, and nowhere longer than `trust` times eta."""
+        """Newton direction H^-1 g, (n,), cut to `trust` times eta on either side and centred again."""
         direction = self._solve(g * self.eta)
         direction = (direction - direction.mean()).clamp_(-trust * self.eta, trust * self.eta)
         return direction - direction.mean()
@@ -88,6 +88,8 @@ class Sparse(Curvature):
         degree = torch.zeros_like(least).index_add_(0, self._rows, self._weights)
         self._diagonal = torch.maximum(degree, least)
         self._diagonal += 1e-6 * self._diagonal.mean()
+        # Lifts constants, as in `Factorised`: else whoever shares nothing would send all others away together.
+        self._lift = self._diagonal.mean() / len(least)
 
     def _solve(self, g: Tensor) -> Tensor:
         """Source: Hestenes, Stiefel (1952)."""
@@ -109,4 +111,5 @@ class Sparse(Curvature):
         return solution
 
     def _times(self, u: Tensor) -> Tensor:
-        return (self._diagonal * u).index_add_(0, self._rows, self._weights * u[self._cols], alpha=-1)
+        image = self._diagonal * u + self._lift * u.sum()
+        return image.index_add_(0, self._rows, self._weights * u[self._cols], alpha=-1)

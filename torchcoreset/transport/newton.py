@@ -120,10 +120,11 @@ def anneal(
     return v, soft, eta
 
 
-def curvature_at(engine: SoftEngine, v: Tensor, eta: float, least: float) -> Curvature:
-    """Curvature at a potential that is already good: eta is adjusted, the potential is not."""
+def settle(engine: SoftEngine, v: Tensor, eta: float, least: float, *, move: bool = False) -> tuple[Tensor, Curvature]:
+    """A potential that is already good, and its curvature: eta is adjusted, the potential only if it may `move`."""
     target = target_ambiguity(engine)
     for _ in range(STAGES):
+        engine.renew(v, eta)
         soft = engine.soft(v, eta)
         if (
             0.5 * target <= soft.ambiguity <= 2 * target
@@ -132,7 +133,9 @@ def curvature_at(engine: SoftEngine, v: Tensor, eta: float, least: float) -> Cur
         ):
             break
         eta = max(least, next_eta(eta, soft.ambiguity, target))
-    return curvature_of(soft, eta, engine.problem.b)
+    if move:
+        v, soft = climb(engine, v, eta, TIGHT, least, soft)
+    return v, curvature_of(soft, eta, engine.problem.b)
 
 
 def target_ambiguity(engine: SoftEngine) -> float:

@@ -25,7 +25,7 @@ from .curvature import Curvature, curvature_of
 from .engine import HardPass
 from .line import sorted_transport
 from .multiscale import coarse_potential, coarse_sample
-from .newton import anneal, curvature_at
+from .newton import anneal, settle, target_ambiguity
 from .overlap import DENSE_POINTS
 from .problem import Problem
 from .result import Coupling, Status, Transport
@@ -37,7 +37,9 @@ MOVE_COST = 1e4
 FEWEST_STEPS = 10  # with which an approach is begun
 SURPLUS = 4  # samples a point that may have to be moved explicitly, if more passes can avoid it
 CORRECTIONS = 12  # Newton steps on all samples before the surplus is moved
-LOST = 0.3  # mass error beyond which a warm start is worth no more than a cold one
+# Mass errors: a warm start with less than the first is corrected on all samples at once, and one with more than the
+# second is worth no more than none; nor is a potential with more than the third after all corrections.
+NEAR, LOST, ASTRAY = 0.02, 0.3, 0.1
 ROUNDS = 8  # of balancing, each with four times as many movable samples
 QUOTA = 16  # movable samples in every cell, beyond what its own surplus asks for
 PATIENCE = 8  # rounds of shortest paths before more samples may travel together
@@ -78,11 +80,14 @@ class Solver:
 
     def run(self, start: Tensor | None) -> Transport:
         """Approach, correct and balance until the bounds meet."""
+        n, m = len(self.problem.x), len(self.problem.y)
         v, cells, curvature = self._approach(start)
         if self.gap <= self.tolerance:
             return self._result(Status.CONVERGED)
         if curvature is not None:
             v, cells = self._correct(v, cells, curvature)
+            if start is not None and _marginal_error(cells, self.problem) > max(ASTRAY, SURPLUS * n / m):
+                return self.run(None)
         for round_ in range(ROUNDS):
             gap = self.gap
             v = self._balance(v, cells, widen=4**round_)
@@ -138,8 +143,7 @@ class Solver:
         least = max(self.least_eta, 0.1 * self.tolerance * mean)
         engine.meter.limit = self.max_steps / 2
         if start is not None and first is not None and _marginal_error(first, problem) <= LOST:
-            sample = engine.subsample(min(FINE * len(problem.x), MOST))
-            return start, first, curvature_at(sample, start, max(0.1 * mean, least), least)
+            return self._approach_from(start, first, least)
         if self.max_steps < FEWEST_STEPS:
             return self.potential, first or self._look(self.potential), None
         v, soft, eta = coarse_potential(engine, least)
@@ -147,6 +151,17 @@ class Solver:
             sample = engine.subsample(min(FINE * len(problem.x), MOST))
             v, soft, eta = anneal(sample.candidates(v, eta), v, eta, least)
         return v, self._look(v), curvature_of(soft, eta, problem.b)
+
+    def _approach_from(self, start: Tensor, first: HardPass, least: float) -> tuple[Tensor, HardPass, Curvature]:
+        """The same from a potential of nearby points, whose cells are given."""
+        n, m = len(self.problem.x), len(self.problem.y)
+        sample = self.engine.subsample(min(FINE * n, MOST))
+        # Between its two nearest points a sample is undecided if its slack is below eta.
+        undecided = max(1, math.ceil(target_ambiguity(sample) * m))
+        eta = max(float(first.slack.kthvalue(undecided).values), least)
+        far = _marginal_error(first, self.problem) > max(NEAR, SURPLUS * n / m)
+        v, curvature = settle(sample.candidates(start, eta), start, eta, least, move=far)
+        return (v, self._look(v), curvature) if far else (start, first, curvature)
 
     def _correct(self, v: Tensor, cells: HardPass, curvature: Curvature) -> tuple[Tensor, HardPass]:
         """Newton steps with the gradient of all samples, while they pay: a pass costs less than moving many samples."""
@@ -183,7 +198,7 @@ class Solver:
         )
         # A path has a few arcs, and what travels on each pays at most the allowance more than it must.
         allowance = 16 * problem.rounding if self.exact else 0.1 * self.tolerance * mean / widen / max(excess, 1e-3)
-        patience = None if self.exact else PATIENCE
+        patience = None if self.exact else max(PATIENCE, n // 100)  # more cells take more rounds
         if n > DENSE_POINTS:
             lists = self._lists(cells, movable, v)
             balanced = balance_lists(lists, *arguments, allowance=allowance, patience=patience)

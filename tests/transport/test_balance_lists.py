@@ -1,0 +1,191 @@
+"""Moving the surplus over lists: with full lists what `balance` does, with shorter ones no less than is possible."""
+
+import numpy as np
+import ot
+import pytest
+
+from torchcoreset.transport.balance import Balanced, balance
+from torchcoreset.transport.balance_lists import Lists, balance_lists
+
+ROUNDING = 1e-14
+in_time = pytest.mark.timeout(10)  # paths must not run in circles, nor rounds go on that move nothing
+WEIGHTS = ["equal", "random", "ties", "skew"]
+
+
+def instance(seed: int, weights: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Costs (m, n), sample weights (m,), point weights (n,)."""
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(2, 25)), int(rng.integers(1, 60))
+    x, y = rng.normal(size=(n, 2)), rng.normal(size=(m, 2))
+    if weights == "ties":
+        x, y = x.round(), y.round()
+    a, b = np.ones(m), np.ones(n)
+    if weights != "equal":
+        power = 8 if weights == "skew" else 1
+        a, b = rng.random(m) ** power + 1e-9, rng.random(n) ** power + 1e-9
+    return ((y[:, None] - x) ** 2).sum(2), a / a.sum(), b / b.sum()
+
+
+def listed(cost: np.ndarray, wanted: np.ndarray) -> Lists:
+    """Lists of the wanted (m, n) pairs."""
+    rows, cols = np.nonzero(wanted)
+    return Lists(np.searchsorted(rows, np.arange(len(cost) + 1)), cols, cost[rows, cols])
+
+
+def full(cost: np.ndarray) -> Lists:
+    return listed(cost, np.ones(cost.shape, dtype=bool))
+
+
+def start(cost: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Cells, masses, surplus and potential to begin with."""
+    cell = cost.argmin(1)
+    return cell, a, np.bincount(cell, a, len(b)) - b, np.zeros(len(b))
+
+
+def assert_feasible(result: Balanced, a: np.ndarray, b: np.ndarray) -> None:
+    assert result.mass.min() > 0
+    np.testing.assert_allclose(np.bincount(result.rows, result.mass, len(a)), a, atol=1e-12)
+    np.testing.assert_allclose(np.bincount(result.cols, result.mass, len(b)), b, atol=1e-11)
+
+
+def value_of(result: Balanced, cost: np.ndarray) -> float:
+    return float(result.mass @ cost[result.rows, result.cols])
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("seed", range(12))
+@in_time
+def test_full_lists_give_the_optimum(seed: int, weights: str) -> None:
+    cost, a, b = instance(seed, weights)
+    result = balance_lists(full(cost), *start(cost, a, b), allowance=ROUNDING, patience=None)
+    assert_feasible(result, a, b)
+    value = value_of(result, cost)
+    other = balance(cost, *start(cost, a, b), allowance=ROUNDING, patience=None)
+    assert value == pytest.approx(value_of(other, cost), rel=1e-10, abs=1e-12)
+    assert value == pytest.approx(ot.emd2(a, b, cost), rel=1e-10, abs=1e-12)
+    v = result.potential
+    assert a @ (cost - v).min(1) + b @ v == pytest.approx(value, rel=1e-10, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@in_time
+def test_a_potential_is_improved_from_where_it_is(seed: int) -> None:
+    cost, a, b = instance(seed, "random")
+    v = 0.3 * np.random.default_rng(seed).normal(size=len(b))
+    cell = (cost - v).argmin(1)
+    surplus = np.bincount(cell, a, len(b)) - b
+    result = balance_lists(full(cost), cell, a, surplus, v, allowance=ROUNDING, patience=None)
+    assert_feasible(result, a, b)
+    optimum = ot.emd2(a, b, cost)
+    assert value_of(result, cost) == pytest.approx(optimum, rel=1e-10)
+    u = result.potential
+    assert a @ (cost - u).min(1) + b @ u == pytest.approx(optimum, rel=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@in_time
+def test_short_lists_give_the_optimum_of_what_they_allow(seed: int) -> None:
+    cost, a, b = instance(seed, "random")
+    wanted = np.random.default_rng(seed).random(cost.shape) < 0.7
+    wanted[np.arange(len(a)), cost.argmin(1)] = True
+    wanted[:, 0] = wanted[0] = True
+    result = balance_lists(listed(cost, wanted), *start(cost, a, b), allowance=ROUNDING, patience=None)
+    assert wanted[result.rows, result.cols].all()
+    dear = np.where(wanted, cost, 1e6)
+    optimum = ot.emd2(a, b, dear)
+    if optimum < 1e2:  # else not all mass has a place on the lists
+        assert_feasible(result, a, b)
+        assert value_of(result, cost) == pytest.approx(optimum, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@in_time
+def test_an_allowance_gives_feasible_plans_above_the_optimum(seed: int) -> None:
+    cost, a, b = instance(seed, "random")
+    exact, loose, hasty = (
+        balance_lists(full(cost), *start(cost, a, b), allowance=allowance, patience=patience)
+        for allowance, patience in ((ROUNDING, None), (0.2, None), (1e-3, 1))
+    )
+    for result in (loose, hasty):
+        assert_feasible(result, a, b)
+        assert value_of(result, cost) >= value_of(exact, cost) - 1e-12
+    # every hop of mass pays at most the allowance more than it must, and no path is longer than there are cells
+    assert value_of(loose, cost) <= value_of(exact, cost) + 0.2 * len(b)
+
+
+def test_a_sample_is_split_between_cells() -> None:
+    cost, b = np.array([[0.0, 1.0, 3.0]]), np.array([0.5, 0.3, 0.2])
+    result = balance_lists(full(cost), *start(cost, np.ones(1), b), allowance=ROUNDING, patience=None)
+    held = dict(zip(result.cols.tolist(), result.mass.tolist(), strict=True))
+    assert held == pytest.approx({0: 0.5, 1: 0.3, 2: 0.2})
+    assert result.rows.tolist() == [0, 0, 0]
+
+
+def test_balanced_cells_stay_as_they_are() -> None:
+    cost, v = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([0.1, 0.0])
+    result = balance_lists(
+        full(cost), np.array([0, 1]), np.full(2, 0.5), np.zeros(2), v, allowance=ROUNDING, patience=None
+    )
+    assert result.rounds == 0
+    assert result.potential.tolist() == [0.1, 0.0]
+    assert list(zip(result.rows, result.cols, result.mass, strict=True)) == [(0, 0, 0.5), (1, 1, 0.5)]
+
+
+@in_time
+@pytest.mark.parametrize("patience", [None, 1])
+@pytest.mark.parametrize("cols", [[0, 1], [1]])
+def test_what_finds_no_path_stays(cols: list[int], patience: int | None) -> None:
+    # the only movable sample is in cell 1, so the surplus of cell 0 cannot leave it
+    lists = Lists(np.array([0, len(cols)]), np.array(cols), np.ones(len(cols)))
+    result = balance_lists(
+        lists, np.array([1]), np.array([0.1]), np.array([0.3, -0.3]), np.zeros(2), allowance=ROUNDING, patience=patience
+    )
+    assert (result.rows.tolist(), result.cols.tolist(), result.mass.tolist()) == ([0], [1], [0.1])
+    assert result.potential.tolist() == [0.0, 0.0]
+
+
+@in_time
+def test_what_finds_no_path_does_not_stop_the_rest() -> None:
+    # cells 0 and 1 list each other, 2 and 3 list nobody but themselves
+    wanted = np.eye(4, dtype=bool)
+    wanted[0, 1] = True
+    cost, surplus = 1 - np.eye(4), np.array([0.1, -0.1, 0.1, -0.1])
+    result = balance_lists(
+        listed(cost, wanted), np.arange(4), np.full(4, 0.25), surplus, np.zeros(4), allowance=ROUNDING, patience=None
+    )
+    np.testing.assert_allclose(np.bincount(result.cols, result.mass), [0.15, 0.35, 0.25, 0.25], atol=1e-15)
+
+
+@in_time
+@pytest.mark.parametrize("patience", [None, 1])
+def test_a_bottleneck_of_dust_does_not_stop_the_rest(patience: int | None) -> None:
+    # the cheapest way from 0 to 2 leads through cell 1, which holds next to nothing
+    cost = np.array([[0.0, 1.0, 5.0], [1.0, 0.0, 1.0], [5.0, 1.0, 0.0]])
+    a, b = np.array([1.0 - 1e-13, 1e-13, 0.0]), np.array([0.5, 1e-13, 0.5 - 1e-13])
+    result = balance_lists(full(cost), np.arange(3), a, a - b, np.zeros(3), allowance=ROUNDING, patience=patience)
+    np.testing.assert_allclose(np.bincount(result.cols, result.mass, 3), b, atol=1e-11)
+
+
+@in_time
+@pytest.mark.parametrize("n", [3, 100, 1000])
+def test_no_path_runs_in_circles_between_points_that_coincide(n: int) -> None:
+    # a chain so long that its length rounds away any toll, and at its end two points in one place
+    x = np.append(np.arange(n - 1.0), n - 2.0)
+    cost = np.abs(x[:, None] - x)
+    mass, surplus = np.full(n, 1 / n), np.zeros(n)
+    surplus[0], surplus[-1] = 0.5 / n, -0.5 / n
+    result = balance_lists(
+        listed(cost, cost <= 1), np.arange(n), mass, surplus, np.zeros(n), allowance=ROUNDING, patience=None
+    )
+    np.testing.assert_allclose(np.bincount(result.cols, result.mass, n), mass - surplus, atol=1e-15)
+    assert value_of(result, cost) == pytest.approx(0.5 / n * (n - 2), rel=1e-12)
+
+
+def test_inputs_are_not_written_to() -> None:
+    cost, a, b = instance(5, "random")
+    lists, arrays = full(cost), start(cost, a, b)
+    everything = (*arrays, lists.offsets, lists.cols, lists.cost)
+    before = [array.copy() for array in everything]
+    balance_lists(lists, *arrays, allowance=ROUNDING, patience=None)
+    for array, copy in zip(everything, before, strict=True):
+        np.testing.assert_array_equal(array, copy)

@@ -1,0 +1,110 @@
+"""Newton directions: conjugate gradients against a Cholesky factor, and both against the equations."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from torchcoreset.transport import curvature as curvature_module
+from torchcoreset.transport.curvature import HELD, RESIDUAL, Factorised, Sparse, curvature_of
+from torchcoreset.transport.engine import SoftPass
+
+KINDS = [Factorised, Sparse]
+either_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def ring(n: int) -> Tensor:
+    """Overlap of points in a ring, each of which shares samples with the two beside it and with one across."""
+    weights = torch.rand(n, dtype=torch.float64, generator=torch.Generator().manual_seed(n)) + 0.5
+    overlap = torch.diag(weights) + torch.diag(weights[1:], 1)
+    overlap[0, -1] = weights[0]
+    overlap[torch.arange(n // 2), torch.arange(n // 2) + n // 2] += 0.1
+    return (overlap + overlap.t()) / n
+
+
+def as_kind(kind: type, overlap: Tensor) -> Tensor:
+    return overlap.to_sparse().coalesce() if kind is Sparse else overlap
+
+
+def gradient(n: int) -> Tensor:
+    g = torch.randn(n, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    return 0.01 * (g - g.mean())
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("n", [2, 10, 100])
+def test_both_kinds_give_the_same_direction(n: int, apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(curvature_module, "RESIDUAL", 1e-9)
+    overlap, g, least = ring(n), gradient(n), torch.full((n,), 1e-9, dtype=torch.float64)
+    if apart:  # a point that shares nothing
+        overlap[0], overlap[:, 0], least[0] = 0, 0, 1e-3
+    factorised, sparse = (kind(as_kind(kind, overlap), 0.3, least).solve(g, 1e6) for kind in KINDS)
+    torch.testing.assert_close(sparse, factorised, rtol=1e-5, atol=1e-7 * float(factorised.abs().max()))
+
+
+@either_kind
+@pytest.mark.parametrize("n", [10, 100])
+def test_the_direction_solves_the_system(kind: type, n: int) -> None:
+    overlap, g, least = ring(n), gradient(n), torch.full((n,), 1e-9, dtype=torch.float64)
+    direction = kind(as_kind(kind, overlap), 0.3, least).solve(g, 1e6)
+    overlap.fill_diagonal_(0)
+    laplacian = (overlap.sum(1).diag() - overlap) / 0.3
+    assert float((laplacian @ direction - g).norm()) <= 3 * RESIDUAL * float(g.norm())
+    assert float(direction.mean()) == pytest.approx(0, abs=1e-12 * float(direction.abs().max()))
+    assert float(g @ direction) > 0
+
+
+@either_kind
+def test_the_diagonal_of_the_overlap_does_not_matter(kind: type) -> None:
+    overlap, g, least = ring(20), gradient(20), torch.full((20,), 1e-9, dtype=torch.float64)
+    before = kind(as_kind(kind, overlap), 0.3, least).solve(g, 1e6)
+    overlap.diagonal().add_(3.0)
+    torch.testing.assert_close(kind(as_kind(kind, overlap), 0.3, least).solve(g, 1e6), before)
+
+
+@either_kind
+@pytest.mark.parametrize("trust", [0.1, 2.0])
+def test_no_direction_is_longer_than_trusted(kind: type, trust: float) -> None:
+    g = torch.full((50,), -0.01, dtype=torch.float64)
+    g[7] = 0.49
+    direction = kind(as_kind(kind, ring(50)), 0.3, g.abs() * 1e-6).solve(100 * g, trust)
+    assert float(direction.max() - direction.min()) <= 2 * trust * 0.3 * (1 + 1e-12)
+    assert float(direction[7]) == float(direction.max())
+    assert float(direction.mean()) == pytest.approx(0, abs=1e-12)
+
+
+@either_kind
+def test_nothing_to_do_is_no_direction(kind: type) -> None:
+    direction = kind(as_kind(kind, ring(10)), 0.3, torch.full((10,), 1e-9, dtype=torch.float64))
+    assert torch.equal(direction.solve(torch.zeros(10, dtype=torch.float64), 1.0), torch.zeros(10, dtype=torch.float64))
+
+
+@either_kind
+def test_a_point_that_nobody_wants_is_held(kind: type) -> None:
+    overlap = ring(20)
+    overlap[5], overlap[:, 5] = 0, 0
+    b = torch.full((20,), 0.05, dtype=torch.float64)
+    mass = torch.where(torch.arange(20) == 5, 0.0, 1 / 19).double()
+    curvature = curvature_of(SoftPass(0.0, mass, as_kind(kind, overlap), 0.5), 0.1, b)
+    assert isinstance(curvature, kind)
+    direction = curvature.solve(b - mass, 1e9)
+    assert int(direction.argmax()) == 5
+    others = direction[torch.arange(20) != 5]
+    assert float(others.max() - others.min()) < 0.1 * float(direction[5])  # nobody else is carried away with it
+    # alone it would rise by g eta / (HELD b)
+    assert float(direction[5] - others.mean()) == pytest.approx(0.1 / HELD, rel=0.2)
+    assert float(curvature.solve(b - mass, 4.0).abs().max()) <= 2 * 4.0 * 0.1
+
+
+@either_kind
+def test_points_without_any_overlap_give_a_finite_direction(kind: type) -> None:
+    b, g = torch.full((6,), 1 / 6, dtype=torch.float64), gradient(6)
+    direction = curvature_of(SoftPass(0.0, b, as_kind(kind, torch.zeros(6, 6).double()), 0.0), 0.1, b).solve(g, 1e9)
+    torch.testing.assert_close(direction, g * 0.1 * 6 / HELD, rtol=1e-4, atol=1e-9)
+
+
+@either_kind
+def test_the_overlap_is_not_written_to(kind: type) -> None:
+    overlap = as_kind(kind, ring(10))
+    before = overlap.clone()
+    kind(overlap, 0.3, torch.full((10,), 1e-9, dtype=torch.float64)).solve(gradient(10), 1.0)
+    assert torch.equal(overlap.to_dense(), before.to_dense())
