@@ -120,8 +120,8 @@ def anneal(
     return v, soft, eta
 
 
-def settle(engine: SoftEngine, v: Tensor, eta: float, least: float, *, move: bool = False) -> tuple[Tensor, Curvature]:
-    """A potential that is already good, and its curvature: eta is adjusted, the potential only if it may `move`."""
+def settle(engine: SoftEngine, v: Tensor, eta: float, least: float) -> Curvature:
+    """Curvature at a potential that is already good: eta is adjusted, the potential is not."""
     target = target_ambiguity(engine)
     for _ in range(STAGES):
         engine.renew(v, eta)
@@ -133,9 +133,7 @@ def settle(engine: SoftEngine, v: Tensor, eta: float, least: float, *, move: boo
         ):
             break
         eta = max(least, next_eta(eta, soft.ambiguity, target))
-    if move:
-        v, soft = climb(engine, v, eta, TIGHT, least, soft)
-    return v, curvature_of(soft, eta, engine.problem.b)
+    return curvature_of(soft, eta, engine.problem.b)
 
 
 def target_ambiguity(engine: SoftEngine) -> float:

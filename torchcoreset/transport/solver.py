@@ -36,10 +36,12 @@ MOST = 1 << 18  # samples in it: their lists fill some hundred MiB
 MOVE_COST = 1e4
 FEWEST_STEPS = 10  # with which an approach is begun
 SURPLUS = 4  # samples a point that may have to be moved explicitly, if more passes can avoid it
+SHORTEST = 0.25  # part of a Newton step that is still tried where a longer one has lowered the dual
 CORRECTIONS = 12  # Newton steps on all samples before the surplus is moved
 # Mass errors: a warm start with less than the first is corrected on all samples at once, and one with more than the
 # second is worth no more than none; nor is a potential with more than the third after all corrections.
 NEAR, LOST, ASTRAY = 0.02, 0.3, 0.1
+BLURRED = 0.4  # part of the samples that a start which is not near is blurred over, to be annealed from there
 ROUNDS = 8  # of balancing, each with four times as many movable samples
 QUOTA = 16  # movable samples in every cell, beyond what its own surplus asks for
 PATIENCE = 8  # rounds of shortest paths before more samples may travel together
@@ -154,32 +156,37 @@ class Solver:
 
     def _approach_from(self, start: Tensor, first: HardPass, least: float) -> tuple[Tensor, HardPass, Curvature]:
         """The same from a potential of nearby points, whose cells are given."""
-        n, m = len(self.problem.x), len(self.problem.y)
-        sample = self.engine.subsample(min(FINE * n, MOST))
+        b, m = self.problem.b, len(self.problem.y)
+        sample = self.engine.subsample(min(FINE * len(b), MOST))
+        far = _marginal_error(first, self.problem) > max(NEAR, SURPLUS * len(b) / m)
         # Between its two nearest points a sample is undecided if its slack is below eta.
-        undecided = max(1, math.ceil(target_ambiguity(sample) * m))
+        undecided = max(1, math.ceil((BLURRED if far else target_ambiguity(sample)) * m))
         eta = max(float(first.slack.kthvalue(undecided).values), least)
-        far = _marginal_error(first, self.problem) > max(NEAR, SURPLUS * n / m)
-        v, curvature = settle(sample.candidates(start, eta), start, eta, least, move=far)
-        return (v, self._look(v), curvature) if far else (start, first, curvature)
+        lists = sample.candidates(start, eta)
+        if not far:
+            return start, first, settle(lists, start, eta, least)
+        v, soft, eta = anneal(lists, start, eta, least)
+        return v, self._look(v), curvature_of(soft, eta, b)
 
     def _correct(self, v: Tensor, cells: HardPass, curvature: Curvature) -> tuple[Tensor, HardPass]:
         """Newton steps with the gradient of all samples, while they pay: a pass costs less than moving many samples."""
         b, m = self.problem.b, len(self.problem.y)
+        scale = 1.0
         for _ in range(CORRECTIONS):
             g = b - cells.mass
-            direction = curvature.solve(g, self.engine.trust)
+            direction = scale * curvature.solve(g, self.engine.trust)
             expected_rise = float(g @ direction) / 2
             surplus = float(g.abs().sum()) / 2 * m
             few = surplus <= min(m * len(b) / MOVE_COST, SURPLUS * len(b))
             good = expected_rise <= 0.25 * self.tolerance * cells.dual and few
-            if good or self.steps >= self.max_steps:
+            if good or self.steps >= self.max_steps or scale < SHORTEST:
                 break
             trial = v + direction
             trial_cells = self._look(trial)
-            if trial_cells.dual <= cells.dual:
-                break
-            v, cells = trial, trial_cells
+            if trial_cells.dual > cells.dual:
+                v, cells = trial, trial_cells
+            else:
+                scale /= 2
         return v, cells
 
     def _balance(self, v: Tensor, cells: HardPass, widen: int) -> Tensor:
@@ -200,7 +207,7 @@ class Solver:
         allowance = 16 * problem.rounding if self.exact else 0.1 * self.tolerance * mean / widen / max(excess, 1e-3)
         patience = None if self.exact else max(PATIENCE, n // 100)  # more cells take more rounds
         if n > DENSE_POINTS:
-            lists = self._lists(cells, movable, v)
+            lists = self._lists(cells, movable, v, widen)
             balanced = balance_lists(lists, *arguments, allowance=allowance, patience=patience)
         else:
             block = pairwise_exact if self.exact and problem.p < 2 else pairwise
@@ -228,24 +235,36 @@ class Solver:
         problem = self.problem
         n, m = len(problem.x), len(problem.y)
         quota = widen * (QUOTA + 4 * surplus.abs() * m + 2 * float(surplus.abs().sum()) * m / n)
-        near = min(m, 2 * math.ceil(float(quota.clamp(max=m).sum())))
-        order = cells.slack.topk(near, largest=False).indices if near < m else torch.argsort(cells.slack)
+        limit = max(n, MOVABLE_ELEMENTS // (n if n <= DENSE_POINTS else ROW_ELEMENTS))
+        quota *= min(1.0, limit / float(torch.minimum(quota, _counts(cells.cell, n)).sum()))
+        order = self._least_slack(cells, quota.ceil())
         order = order[torch.argsort(cells.cell[order], stable=True)]
         cell = cells.cell[order]
         first = torch.searchsorted(cell, torch.arange(n, device=cell.device))
         rank = torch.arange(len(order), device=cell.device) - first[cell]
-        chosen = order[(rank < quota[cell]) & (problem.a[order] > 0)]
-        limit = max(n, MOVABLE_ELEMENTS // (n if n <= DENSE_POINTS else ROW_ELEMENTS))
-        return chosen if len(chosen) <= limit else chosen[cells.slack[chosen].topk(limit, largest=False).indices]
+        return order[(rank < quota[cell]) & (problem.a[order] > 0)]
 
-    def _lists(self, cells: HardPass, movable: Tensor, v: Tensor) -> Lists:
+    def _least_slack(self, cells: HardPass, quota: Tensor) -> Tensor:
+        """Indices of samples by their slack: at least the `quota` (n,) of each cell with the least."""
+        m, n = len(cells.cell), len(quota)
+        near = 2 * int(quota.clamp(max=m).sum())
+        if near >= m:
+            return torch.argsort(cells.slack)
+        order = cells.slack.topk(near, largest=False).indices
+        # Where samples are sparse, slacks are larger: such cells are looked at on their own.
+        lacking = _counts(cells.cell[order], n) < torch.minimum(quota, _counts(cells.cell, n))
+        rest = lacking[cells.cell].nonzero()[:, 0]
+        return torch.cat((order[~lacking[cells.cell[order]]], rest[torch.argsort(cells.slack[rest])]))
+
+    def _lists(self, cells: HardPass, movable: Tensor, v: Tensor, widen: int) -> Lists:
         """Of each movable sample the points that it may go to, its own among them."""
         problem = self.problem
         n = len(problem.x)
         part = self.engine.on(replace(problem, y=problem.y[movable], a=problem.a[movable]))
-        margin = LISTED * float(cells.slack[movable].double().mean())
-        # Whoever lacks mass is listed by its own samples and by twice what it lacks.
-        supply = torch.where(cells.mass < problem.b, 2 * problem.b - cells.mass, 0.0)
+        margin = widen * LISTED * float(cells.slack[movable].double().mean())
+        # Whoever lacks mass is listed by its own samples and by more than what it lacks.
+        lacks = problem.b - cells.mass
+        supply = torch.where(lacks > 0, problem.b + widen * lacks, 0.0)
         rows, cols = part.lists(v, margin, supply)
         own = torch.arange(len(movable), device=v.device) * n + cells.cell[movable]
         key = torch.unique(torch.cat((rows.long() * n + cols, own)))
@@ -281,6 +300,10 @@ class Solver:
             steps=self.steps,
             status=status,
         )
+
+
+def _counts(cell: Tensor, n: int) -> Tensor:
+    return torch.bincount(cell, minlength=n)
 
 
 def _marginal_error(cells: HardPass, problem: Problem) -> float:
