@@ -573,10 +573,6 @@ def test_exact_is_exact_for_many_points(kind: str, p: float) -> None:
 
 
 @pytest.mark.usefixtures("many_points")
-@pytest.mark.xfail(
-    raises=tc.ConvergenceError,
-    reason="Solver._lists: where every point has a twin all slacks are zero, so that samples list only twins",
-)
 @in_time
 def test_many_points_that_all_have_a_twin() -> None:
     x, y = normal(40, 2).repeat(2, 1), 2 * normal(1000, 2, seed=1)

@@ -152,8 +152,11 @@ class CoresetLoss(nn.Module):
         return settings is not None and name in {field.name for field in fields(settings)}
 
     def __getstate__(self) -> dict[str, Any]:
-        """The module without its last result and its memory, which know tensors as large as the samples."""
-        return {**self.__dict__, "last": None, "_memory": Remembered()}
+        """The module without its last result and its memory, which know tensors as large as the samples.
+
+        The potential is its own: a shallow copy, which shares parameters, would write to it.
+        """
+        return {**self.__dict__, "_buffers": dict(self._buffers), "last": None, "_memory": Remembered()}
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
         """Take a potential of any length: it is not known before the first call how many points there are."""
