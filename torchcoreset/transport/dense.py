@@ -16,7 +16,7 @@ from .nearest import two_lowest
 from .overlap import DENSE_POINTS
 from .problem import Problem
 
-SPARSE_FROM = 256  # points from which lists pay on a CPU; a GPU needs them only where n x n numbers are too many
+SPARSE_FROM = 512  # points from which lists pay on a CPU; a GPU needs them only where n x n numbers are too many
 SPARSE_FILL = 0.25  # part of all pairs beyond which lists cost more than they save
 ALL = slice(None)
 SUPPLY = 2  # times its weight of samples that list a point: one with less could starve
