@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from torchcoreset.transport import multiscale
 from torchcoreset.transport.dense import DenseEngine
 from torchcoreset.transport.multiscale import (
     COARSE,
     FEWER,
-    FEWEST,
     LEAST_SAMPLES,
     coarse_potential,
     coarse_sample,
@@ -20,7 +20,14 @@ from torchcoreset.transport.multiscale import (
 from torchcoreset.transport.newton import TIGHT, relative_error
 from torchcoreset.transport.problem import make_problem
 
+FEWEST = 12  # here
+
 every_power = pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
+
+
+@pytest.fixture(autouse=True)
+def small_problems_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multiscale, "FEWEST", FEWEST)
 
 
 def some_engine(

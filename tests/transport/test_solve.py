@@ -522,6 +522,7 @@ def many_points(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("dense", "overlap", "solver"):
         monkeypatch.setattr(importlib.import_module(f"torchcoreset.transport.{name}"), "DENSE_POINTS", 8)
     monkeypatch.setattr(importlib.import_module("torchcoreset.transport.dense"), "SPARSE_FROM", 8)
+    monkeypatch.setattr(importlib.import_module("torchcoreset.transport.multiscale"), "FEWEST", 12)
     monkeypatch.setattr(solver_module, "balance", lambda *_, **__: pytest.fail("balanced without lists"))
 
 

@@ -260,7 +260,7 @@ class Solver:
         """Of each movable sample the points that it may go to, its own among them."""
         problem = self.problem
         n = len(problem.x)
-        part = self.engine.on(replace(problem, y=problem.y[movable], a=problem.a[movable]))
+        part = type(self.engine)(replace(problem, y=problem.y[movable], a=problem.a[movable]))  # not counted as a pass
         margin = widen * LISTED * float(cells.slack[movable].double().mean())
         # Whoever lacks mass is listed by its own samples and by more than what it lacks.
         lacks = problem.b - cells.mass
