@@ -2,7 +2,8 @@
 
     v (n,) potential      g (n,) gradient b - mass of the cells      D(v) semi-dual
 
-1. Coarse: Newton with shrinking smoothing on subsamples of 20 n, 100 n, ... samples carries v most of the way.
+1. Coarse: Newton with shrinking smoothing carries v most of the way, on few points, then on all with 5 n, 20 n and
+   100 n samples; a potential of nearby points is blurred and annealed, or taken as it is.
 2. Fine: a few passes over all samples; the gradient is theirs, the curvature still that of the last subsample.
 3. Balance: what the cells hold too much or too little of is moved explicitly, which gives a feasible plan.
 
