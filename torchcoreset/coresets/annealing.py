@@ -18,12 +18,11 @@ import torch
 from torch import Generator, Tensor
 
 from ..transport.cost import pairwise
+from ..transport.engine import LOWEST_EXPONENT, chunk_elements
 
 STEPS = 60  # measured: 30 end 0.5 % higher in the plane, 120 end 0.1 % lower there and no lower on tables
 HOT, COLD = 0.5, 0.05  # first and last eta, in mean costs to the nearest point: hotter melts everything into one point
 NOISE = 1e-3  # of a step, in mean distances to the nearest point: parts points that have melted into one
-LOWEST_EXPONENT = -30.0  # shares of 1e-13 change nothing, and denormals are slow
-BLOCK = {"cpu": 1 << 19, "cuda": 1 << 26}  # elements of the plan at a time
 
 
 def anneal(x: Tensor, b: Tensor, y: Tensor, p: float, generator: Generator) -> Tensor:
@@ -61,7 +60,7 @@ def anneal(x: Tensor, b: Tensor, y: Tensor, p: float, generator: Generator) -> T
 
 def _nearest_cost(x: Tensor, y: Tensor, p: float) -> Tensor:
     """Mean cost from a sample to the nearest point, 0-d float64."""
-    rows = max(16, BLOCK.get(x.device.type, BLOCK["cpu"]) // len(x))
+    rows = max(16, chunk_elements(x.device) // len(x))
     return torch.cat([pairwise(block, x, p).amin(1) for block in torch.split(y, rows)]).double().mean()
 
 
@@ -71,7 +70,7 @@ def _softened(x: Tensor, v: Tensor, log_b: Tensor, y: Tensor, p: float, eta: flo
     total, mass, pull = v.new_zeros(n), v.new_zeros(n), v.new_zeros(n, d)
     nearest = v.new_zeros(())
     height = ((v - v.mean()) / eta + log_b).to(x.dtype)[:, None]
-    rows = max(16, BLOCK.get(x.device.type, BLOCK["cpu"]) // n)
+    rows = max(16, chunk_elements(x.device) // n)
     for block in torch.split(y, rows):
         cost = pairwise(x, block, p)  # (n, rows): reductions over few points are fastest down the columns
         nearest += cost.amin(0).sum(dtype=torch.float64)

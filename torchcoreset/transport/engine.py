@@ -145,7 +145,7 @@ class Engine(SoftEngine):
 
     def __init__(self, problem: Problem, meter: Meter | None = None) -> None:
         super().__init__(problem, meter)
-        self._elements = CHUNK_ELEMENTS.get(problem.x.device.type, CHUNK_ELEMENTS["cpu"])
+        self._elements = chunk_elements(problem.x.device)
 
     def subsample(self, count: int) -> Engine:
         """An engine on the first `count` samples of a fixed shuffle; weights follow the samples."""
@@ -216,3 +216,8 @@ class Engine(SoftEngine):
         if self.problem.equal:  # counts are exact, sums of 1/m are not
             return torch.bincount(cell, minlength=len(self.problem.x)).double() / len(cell)
         return torch.bincount(cell, weights=self.problem.a, minlength=len(self.problem.x))
+
+
+def chunk_elements(device: torch.device) -> int:
+    """Elements of one block of work on a device."""
+    return CHUNK_ELEMENTS.get(device.type, CHUNK_ELEMENTS["cpu"])

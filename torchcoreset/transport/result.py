@@ -28,7 +28,7 @@ class Status(enum.Enum):
 _REMEDIES = {
     Status.CONVERGED: "Nothing to do: the gap is within the tolerance.",
     Status.MAX_STEPS: "Allow more steps (max_steps), or ask for a looser tolerance.",
-    Status.STALLED: "The arithmetic allows no further progress: pass float64 tensors, or ask for a looser tolerance.",
+    Status.STALLED: "Neither bound moves any further: pass float64 tensors instead of float32, or allow a looser gap.",
 }
 
 

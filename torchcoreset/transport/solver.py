@@ -23,7 +23,7 @@ from .balance_lists import Lists, balance_lists
 from .choose import make_engine
 from .cost import paired, pairwise, pairwise_exact
 from .curvature import Curvature, curvature_of
-from .engine import HardPass
+from .engine import Engine, HardPass
 from .line import sorted_transport
 from .multiscale import coarse_potential, coarse_sample
 from .newton import anneal, settle, target_ambiguity
@@ -151,14 +151,16 @@ class Solver:
             return self.potential, first or self._look(self.potential), None
         v, soft, eta = coarse_potential(engine, least)
         if coarse_sample(engine) is not engine and not engine.exhausted():
-            sample = engine.subsample(min(FINE * len(problem.x), MOST))
-            v, soft, eta = anneal(sample.candidates(v, eta), v, eta, least)
+            v, soft, eta = anneal(self._fine_sample().candidates(v, eta), v, eta, least)
         return v, self._look(v), curvature_of(soft, eta, problem.b)
+
+    def _fine_sample(self) -> Engine:
+        return self.engine.subsample(min(FINE * len(self.problem.x), MOST))
 
     def _approach_from(self, start: Tensor, first: HardPass, least: float) -> tuple[Tensor, HardPass, Curvature]:
         """The same from a potential of nearby points, whose cells are given."""
         b, m = self.problem.b, len(self.problem.y)
-        sample = self.engine.subsample(min(FINE * len(b), MOST))
+        sample = self._fine_sample()
         far = _marginal_error(first, self.problem) > max(NEAR, SURPLUS * len(b) / m)
         # Between its two nearest points a sample is undecided if its slack is below eta.
         undecided = max(1, math.ceil((BLURRED if far else target_ambiguity(sample)) * m))
