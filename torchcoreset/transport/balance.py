@@ -96,7 +96,7 @@ class _Cell:
 
 
 def balance(
-    cost: Floats, cell: Ints, mass: Floats, surplus: Floats, v: Floats, *, allowance: float, patience: int | None
+    cost: Floats, cell: Ints, mass: Floats, surplus: Floats, v: Floats, *, allowance: float, budget: float
 ) -> Balanced:
     """Move surplus mass to the cells that lack it, along cheapest paths.
 
@@ -107,8 +107,8 @@ def balance(
         surplus: (n,) mass of each cell over the weight of its point; sums to zero.
         v: (n,) potential.
         allowance: samples within this cost of the cheapest travel together; at rounding the result is optimal.
-        patience: number of rounds after which the allowance doubles, again and again, which bounds the rounds;
-            None leaves it as it is.
+        budget: mass times cost that may be wasted. The smaller the surplus that is left, the dearer its samples may be,
+            budget / surplus, which bounds the rounds.
 
     Returns:
         The new plan of these samples and the new potential. Surplus that found no path stays where it is.
@@ -126,6 +126,7 @@ def balance(
         ends, previous = _shortest_forest(arc, v, surplus > dust, surplus < -dust, toll)
         if not ends:
             break
+        allowance = max(allowance, budget / float(surplus[surplus > dust].sum()))
         for end in ends:
             path = _path(previous, end)
             if surplus[path[0]] <= dust:
@@ -144,8 +145,6 @@ def balance(
             surplus[path[0]] -= amount
             surplus[end] += amount
         rounds += 1
-        if patience is not None and rounds % patience == 0:
-            allowance *= 2
     rows = np.fromiter((k for c in cells for k in c.rows), dtype=np.int64)
     cols = np.repeat(np.arange(n), [c.count for c in cells])
     masses = np.fromiter((mass for c in cells for mass in c.mass), dtype=np.float64)

@@ -36,7 +36,7 @@ class Lists:
 
 
 def balance_lists(
-    lists: Lists, cell: Ints, mass: Floats, surplus: Floats, v: Floats, *, allowance: float, patience: int | None
+    lists: Lists, cell: Ints, mass: Floats, surplus: Floats, v: Floats, *, allowance: float, budget: float
 ) -> Balanced:
     """Move surplus mass to the cells that lack it, along cheapest paths; arguments and result as for `balance`."""
     work = _Rows(lists, cell, mass)
@@ -49,6 +49,7 @@ def balance_lists(
         ends = np.flatnonzero((surplus < -dust) & np.isfinite(distance))
         if not len(ends):
             break
+        allowance = max(allowance, budget / float(surplus[surplus > dust].sum()))
         ends = ends[np.argsort(distance[ends], kind="stable")]
         v += np.minimum(distance, distance[ends[-1]]) - distance[ends[-1]]
         moved = 0.0
@@ -64,8 +65,6 @@ def balance_lists(
         rounds += 1
         if moved <= dust:
             break
-        if patience is not None and rounds % patience == 0:
-            allowance *= 2
     work.settle()
     alive = work.mass > 0
     return Balanced(work.sample[alive], work.cell[alive], work.mass[alive], v, rounds)
