@@ -30,7 +30,10 @@ MAY_IMPORT = {
 TOP = {"__init__", "__main__"}
 
 # Installed or not, none of these may be imported with the library: they are slow, optional or both.
-HEAVY = ["matplotlib", "sklearn", "tqdm", "pandas", "pykeops", "triton", "geomloss", "ot", "yaml"]
+HEAVY = [
+    *("matplotlib", "sklearn", "tqdm", "pandas", "pykeops", "triton", "geomloss", "ot", "yaml"),
+    *("pyarrow", "lightning", "tensorboard"),
+]
 
 
 def imported_modules(tree: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[int, str]]:

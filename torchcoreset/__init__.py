@@ -3,7 +3,7 @@
 from .coresets import BuildResult, Comparison, Coreset, Step, build_coreset, compare_divergences
 from .errors import ConvergenceError, ConvergenceWarning
 from .losses import CoresetLoss, Discrepancy, SinkhornResult, energy_distance, mmd, sinkhorn_divergence, wasserstein
-from .sources import Source, as_source
+from .sources import Pushforward, Source, as_source
 from .transport import Coupling, Status, Transport, transport
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "CoresetLoss",
     "Coupling",
     "Discrepancy",
+    "Pushforward",
     "SinkhornResult",
     "Source",
     "Status",

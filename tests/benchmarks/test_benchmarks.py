@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.benchmarks import growth, methods, report
+from tests.benchmarks import growth, methods, report, scale_up
 from tests.benchmarks.apart import run_apart, run_here
 from tests.benchmarks.measure import measure
 from tests.benchmarks.method import Method, Outcome
@@ -164,3 +164,14 @@ def test_work_is_made_again_from_its_name() -> None:
     first, again = make_work(TRANSPORT), make_work(TRANSPORT)
     assert torch.equal(first.points, again.points)
     assert torch.equal(first.samples, again.samples)
+
+
+def test_scaling_up_draws_every_sample_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    monkeypatch.setattr(scale_up, "BATCH", 500)
+    monkeypatch.setattr(scale_up, "POINTS", 10)
+    monkeypatch.setattr(scale_up, "JUDGES", 2000)
+    assert sum(map(len, scale_up.stream(1500))) == 1500
+    measured = scale_up.main(["--samples", "1500", "3000"])
+    assert [(scale.samples, scale.way) for scale in measured] == [(m, w) for w in scale_up.WAYS for m in (1500, 3000)]
+    assert all(0 < scale.value < 16 and scale.seconds > 0 for scale in measured)
+    assert len(capsys.readouterr().out.splitlines()) == 7

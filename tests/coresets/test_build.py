@@ -353,8 +353,8 @@ def test_what_is_refused(settings: dict, message: str) -> None:
 
 
 def test_what_is_no_source() -> None:
-    with pytest.raises(TypeError, match="source: got str; expected a tensor"):
-        tc.build_coreset("data.csv", 4)
+    with pytest.raises(TypeError, match="source: got bytes; expected a tensor"):
+        tc.build_coreset(b"data.csv", 4)
 
 
 @every_algorithm

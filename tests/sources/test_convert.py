@@ -26,9 +26,7 @@ class Unsized(Dataset):
     ("thing", "name"),
     [
         (None, "NoneType"),
-        ("data.csv", "str"),
         (b"data", "bytes"),
-        (Path("data.csv"), r"\w*Path"),
         ({"x": torch.zeros(3, 2)}, "dict"),
         ({1.0, 2.0}, "set"),
         (3.0, "float"),
@@ -41,6 +39,18 @@ def test_what_is_no_source(thing, name):
     message = rf"source: got {name}; expected a tensor, an array, .* callable m -> \(m, d\)"
     with pytest.raises(TypeError, match=message):
         as_source(thing)
+
+
+@pytest.mark.parametrize("path", ["data.txt", Path("data.csv.zip"), "csv", ""], ids=str)
+def test_paths_of_unknown_formats(path):
+    with pytest.raises(ValueError, match=r"source: got the path .*; expected a file that ends in .npy, .parquet"):
+        as_source(path)
+
+
+@pytest.mark.parametrize("path", ["data.csv", Path("data.csv.gz"), "no/data.parquet", "data.npy"], ids=str)
+def test_files_that_are_not_there(path):
+    with pytest.raises(FileNotFoundError, match=r"source: there is no file '.*data"):
+        as_source(path)
 
 
 @pytest.mark.parametrize("kind", [distributions.Normal, TensorDataset, TensorSource, nn.Linear, torch.Tensor])
@@ -62,7 +72,7 @@ def test_a_class_is_no_source(kind):
     ids=lambda source: type(source).__name__,
 )
 def test_weights_need_rows_in_any_order(source):
-    with pytest.raises(ValueError, match=r"weights: got weights with a .* a table or a map-style dataset"):
+    with pytest.raises(ValueError, match=r"weights: got weights with a .* a table, a map-style dataset or a file"):
         as_source(source, weights=[1, 1, 1])
 
 

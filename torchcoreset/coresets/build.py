@@ -30,6 +30,7 @@ DEFAULT_STEPS = {"auto": 300, "fixed_point": 300, "sgd": 1000, "gradient": 300}
 COARSE, COARSE_LEAST = 50, 10_000  # samples a point, and at least, on which points move before they do on all samples
 COARSE_TOLERANCE = 1e-2  # a part of the samples misleads by more than this
 HELD, HELD_PER_POINT, LINE_HELD = 100_000, 200, 400_000  # samples held of a source that has no size
+HELD_OF_FILE = 1 << 26  # numbers held of a file: 256 MiB in float32
 BATCH = 50  # samples a point in a batch of Algorithm 1
 
 
@@ -74,7 +75,7 @@ def build_coreset(
 
     Args:
         source: anything that `as_source` reads: tensor, array, DataFrame, Dataset, DataLoader, distribution,
-            callable m -> (m, d), iterator of batches.
+            callable m -> (m, d), iterator of batches, path of a file.
         size: number of points n. More than the source has distinct rows is fine: points may coincide.
         p: power of the distance, p >= 1. 2 puts points at means of cells, 1 at geometric medians.
         algorithm: "fixed_point" (Algorithm 2: points past the centres of their cells; any p), "sgd"
@@ -86,9 +87,13 @@ def build_coreset(
         restarts: number of starts that are compared after a few steps on a part of the samples; the best goes on.
             None for max(1, min(8, 100 // n)) annealed starts, and one of any other kind.
         weights: (n,) weights of the points; equal if None.
-        sample_weights: (rows,) weights of the source's rows, for tables and map-style datasets; equal if None.
-        samples: most samples to hold in memory. None holds all rows of a table, dataset or loader, and
-            max(100000, 200 n) samples of a distribution or callable, 400000 if they are one-dimensional.
+        sample_weights: (rows,) weights of the source's rows, for tables, map-style datasets and files, or the name of
+            a file's column; equal if None.
+        samples: most samples to hold in memory. None holds all rows of a table, dataset, loader or file, and
+            max(100000, 200 n) samples of a distribution or callable, 400000 if they are one-dimensional. A file of
+            more than 2^26 numbers is sampled uniformly down to these, unless this says otherwise. Of an iterator or
+            a loader without a length the next max(100000, 200 n) rows are held, which are its head: shuffle what is
+            sorted, or give the loader a length.
         steps: most steps from the start on, which counts none; None for 300 (fixed_point, gradient) or 1000 (sgd).
         tolerance: the run has converged when five steps change the value by less than half of this, relatively; in
             [0, 1). Transports are solved to a tenth of this in the end, and more loosely while the value still falls.
@@ -190,6 +195,9 @@ def _check_settings(
 
 def _held(source: Source, size: int, samples: int | None, generator: Generator) -> tuple[Tensor, Tensor | None]:
     """The samples to hold in memory, and their weights."""
+    if samples is None and source.on_disk:
+        rows = HELD_OF_FILE // source.dimension if source.dimension is not None else 0
+        samples = max(HELD, HELD_PER_POINT * size, rows)
     if samples is not None or source.size is not None:
         return source.materialize(samples, generator)
     with warnings.catch_warnings():

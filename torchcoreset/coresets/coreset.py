@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
 from ..sources import as_source
+from ..sources.pushforward import BATCH_SIZE, apply_network
 from ..transport.problem import as_table, check_finite, normalised
+from ..transport.solve import check_count
 from .starts import check_size, make_generator, start_points
 
 
@@ -70,20 +72,24 @@ class Coreset(nn.Module):
         """Number of points n."""
         return len(self.points)
 
-    def pushforward(self, network: Callable[[Tensor], Tensor]) -> Coreset:
-        """The coreset of the image: f applied to every point, weights kept. No graph, and the mode of f is not changed.
+    def pushforward(
+        self, network: Callable[[Tensor], Any], *, batch_size: int = BATCH_SIZE, seed: int | torch.Generator = 0
+    ) -> Coreset:
+        """The coreset of the image: f applied to every point, weights kept.
+
+        The network is used and left as `Pushforward` does it: no graph, the mode that it is in, buffers put back.
 
         Args:
-            network: f, from (n, d) to (n, d').
+            network: f, from (n, d) to (n, d') or (n,).
+            batch_size: most points that go through the network at once.
+            seed: int or generator of its random numbers, such as dropout's; torch's global state is left alone.
 
         Raises:
-            ValueError: f returns another number of rows.
+            ValueError: f returns another number of rows, or rows that cannot be used.
         """
-        with torch.no_grad():
-            image = network(self.points)
-        if len(image) != self.size:
-            raise ValueError(f"network: got {len(image)} rows for {self.size} points; expected one row for each point.")
-        pushed = Coreset(image, self.weights)
+        check_count(batch_size, "batch_size")
+        image = apply_network(network, self.points.detach(), make_generator(seed), batch_size, what="points")
+        pushed = Coreset(image, self.weights.to(image.device))
         pushed.weights.copy_(self.weights)
         return pushed
 

@@ -7,6 +7,7 @@ from torch import Generator, Tensor
 
 from ..sources import Source
 from ..transport.cost import pairwise
+from ..transport.deterministic import column_medians, running_sum
 from ..transport.problem import check_finite, normalised
 from .annealing import anneal
 
@@ -66,7 +67,7 @@ def annealed(pool: Tensor, size: int, p: float, generator: Generator, weights: T
     points = points.to(torch.promote_types(points.dtype, torch.float32))
     b = normalised(weights, size, "weights", points.device)
     if pool.shape[1] == 1:
-        rank = ((b.cumsum(0) - b / 2) * len(pool)).long().clamp(0, len(pool) - 1)
+        rank = ((running_sum(b) - b / 2) * len(pool)).long().clamp(0, len(pool) - 1)
         return pool.sort(0).values[rank].to(points)
     return anneal(separated(points, generator), b, pool.to(points), p, generator)
 
@@ -100,7 +101,7 @@ def kmeans_plus_plus(pool: Tensor, size: int, p: float, generator: Generator) ->
     Source: Arthur, Vassilvitskii (2007). Once every row is chosen, rows repeat uniformly.
     """
     rows = pool.to(torch.promote_types(pool.dtype, torch.float32))
-    rows = rows - rows.median(0).values
+    rows = rows - column_medians(rows)
     uniform = torch.rand(size, generator=generator, dtype=torch.float64, device=generator.device).tolist()
     chosen = [min(int(uniform[0] * len(rows)), len(rows) - 1)]
     nearest = torch.full((len(rows),), torch.inf, dtype=rows.dtype, device=rows.device)
@@ -108,7 +109,7 @@ def kmeans_plus_plus(pool: Tensor, size: int, p: float, generator: Generator) ->
         last = chosen[-1]
         nearest = torch.minimum(nearest, pairwise(rows, rows[last : last + 1], p)[:, 0])
         nearest[last] = 0
-        total = nearest.double().cumsum(0)
+        total = running_sum(nearest.double())
         if not bool(total[-1] > 0):  # all rows coincide with chosen ones
             chosen.append(min(int(u * len(rows)), len(rows) - 1))
             continue

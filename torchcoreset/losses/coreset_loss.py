@@ -13,6 +13,7 @@ from .discrepancy import Discrepancy, EnergySettings, MMDSettings
 from .kernels import KernelFunction
 from .memory import Remembered
 from .sinkhorn import SinkhornSettings
+from .uncompiled import uncompiled
 from .wasserstein import WassersteinSettings
 
 Settings = WassersteinSettings | SinkhornSettings | EnergySettings | MMDSettings
@@ -37,6 +38,12 @@ class CoresetLoss(nn.Module):
     Every call compares with the samples it is given. On minibatches that is the distance to the minibatch, which
     is larger than the distance to the distribution and pulls the points inwards: 7 % excess W_2^2 at 2 samples a
     point, 0.01 % at 50. Use batches of at least 20 samples a point.
+
+    In training code: autocast around it changes nothing inside; `torch.compile` leaves its graph for the solver;
+    `torch.func.grad` works, in eval mode without a trace, while vmap, forward mode and second derivatives are refused;
+    under DistributedDataParallel, put the points in the module that is wrapped: gradients are averaged over the ranks,
+    each of which keeps a potential of its own. A checkpoint of points, `state_dict`, optimizer and the generator of the
+    batches goes on bit for bit.
 
     Args:
         p: power of the Euclidean distance, p >= 1; 2 gives means of cells, 1 is robust to outliers. None for 2, and for
@@ -109,6 +116,7 @@ class CoresetLoss(nn.Module):
         self._memory = Remembered()
         self.register_buffer("potential", torch.empty(0, dtype=torch.float64))
 
+    @uncompiled
     def forward(
         self,
         points: Tensor,

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from ..transport.cost import paired_gradient
 from ..transport.result import Coupling
+from .uncompiled import uncompiled
 
 Inputs = tuple[Tensor, Tensor, "Tensor | None", "Tensor | None"]  # points, samples and the weights of both
 Needed = tuple[bool, bool, bool, bool]
@@ -49,6 +50,7 @@ class Solved:
 Solve = Callable[[Tensor, Tensor, "Tensor | None", "Tensor | None"], Solved]
 
 
+@uncompiled
 def attach(
     name: str,
     solve: Solve,
@@ -114,6 +116,17 @@ class _Envelope(torch.autograd.Function):
         )
         return (*grads, None)
 
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Tensor:
+        raise RuntimeError(
+            f"{ctx.call.name}: a forward-mode derivative was asked for; only backward ones exist. Use .backward() or "
+            "torch.func.grad."
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> tuple[Tensor, int]:
+        raise _no_vmap(inputs[4].name)
+
 
 class _EnvelopeGradient(torch.autograd.Function):
     """Envelope gradients times the incoming one. A second derivative would silently lack the motion of the plan."""
@@ -156,6 +169,17 @@ class _EnvelopeGradient(torch.autograd.Function):
             f"{ctx.name}: a second derivative was asked for; only first derivatives exist here, because the envelope "
             "theorem holds the plan fixed. Use a first-order optimizer or LBFGS, without create_graph=True."
         )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> tuple[Tensor, int]:
+        raise _no_vmap(inputs[5].name)
+
+
+def _no_vmap(name: str) -> RuntimeError:
+    return RuntimeError(
+        f"{name}: vmap was asked for, by torch.vmap or within jacrev, jacfwd or hessian; solves are not batched. Loop "
+        "over the problems, and use torch.func.grad for the gradient; second derivatives do not exist."
+    )
 
 
 def position_gradients(

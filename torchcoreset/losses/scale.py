@@ -8,6 +8,7 @@ import warnings
 import torch
 from torch import Tensor
 
+from ..transport.deterministic import column_medians
 from ..transport.problem import Problem
 from ..transport.sinkhorn import cost_scale
 
@@ -35,7 +36,7 @@ def data_scale(samples: Tensor) -> float:
     Where half of the samples coincide, the mean distance; where all do, 1.
     """
     y = samples.double()
-    distance = (y - y.median(0).values).norm(dim=1)
+    distance = (y - column_medians(y)).norm(dim=1)
     return float(distance.median()) or float(distance.mean()) or 1.0
 
 

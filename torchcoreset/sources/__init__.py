@@ -1,12 +1,17 @@
 """Where samples come from: anything that can be sampled, behind one interface.
 
-`as_source` turns tensors, arrays, DataFrames, datasets, loaders, distributions, callables and streams into a
-`Source`.
+`as_source` turns tensors, arrays, DataFrames, datasets, loaders, files, distributions, callables and streams into
+a `Source`; `Pushforward` maps one through a network.
 """
 
 from .convert import as_source
 from .datasets import DatasetSource
+from .file_csv import CsvSource
+from .file_npy import NpySource
+from .file_parquet import ParquetSource
+from .file_source import FileSource
 from .loaders import LoaderSource
+from .pushforward import Pushforward
 from .samplers import CallableSource, DistributionSource
 from .source import Source, SourceExhausted
 from .streams import StreamSource
@@ -14,9 +19,14 @@ from .tables import TensorSource
 
 __all__ = [
     "CallableSource",
+    "CsvSource",
     "DatasetSource",
     "DistributionSource",
+    "FileSource",
     "LoaderSource",
+    "NpySource",
+    "ParquetSource",
+    "Pushforward",
     "Source",
     "SourceExhausted",
     "StreamSource",

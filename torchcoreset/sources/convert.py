@@ -1,6 +1,7 @@
 """From anything that can be sampled to a Source."""
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from torch import Tensor, nn
@@ -8,6 +9,8 @@ from torch.distributions import Distribution
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from .datasets import DatasetSource
+from .formats import open_file
+from .layout import Key, Layout
 from .loaders import LoaderSource, RowBatches
 from .rows import is_array, is_table
 from .samplers import CallableSource, DistributionSource
@@ -17,11 +20,13 @@ from .tables import TensorSource
 
 _KINDS = (
     "a tensor, an array, a DataFrame, lists of numbers, a torch Dataset or DataLoader, a torch Distribution, "
-    "a callable m -> (m, d), or a list or iterator of batches"
+    "a callable m -> (m, d), a list or iterator of batches, or the path of a file"
 )
 
 
-def as_source(source: Any, weights: Any = None) -> Source:
+def as_source(
+    source: Any, weights: Any = None, *, features: Key | Sequence[Key] | None = None, flatten: bool = False
+) -> Source:
     """Read anything that can be sampled as a `Source`.
 
     | what | how it is read |
@@ -33,24 +38,34 @@ def as_source(source: Any, weights: Any = None) -> Source:
     | `torch.distributions.Distribution` | fresh samples |
     | callable m -> (m, d), also a network | fresh samples, without gradients, in the mode the network is in |
     | iterator or generator of batches | its batches, once |
+    | path of a .npy, .parquet, .csv or .tsv file | a table of which only parts are held in memory: `FileSource` |
     | `Source` | returned as it is |
 
-    Samples are (d,) each. One-dimensional data, (rows,), are read as (rows, 1); images must be flattened
-    first. A batch may be a tuple or list whose first element holds the samples, or a dict with a single
-    tensor or one of the keys "x", "features", "data". Floating point dtypes stay as they are, and integers
-    and booleans take torch's default dtype. The data are never written to, and their gradients are not
-    followed.
+    Samples are (d,) each. One-dimensional data, (rows,), are read as (rows, 1). A batch may be a tuple or list
+    whose first element holds the samples, or a dict with a single tensor or one of the keys "x", "features",
+    "data". Floating point dtypes stay as they are, and integers and booleans take torch's default dtype, without
+    scaling: bytes of images are 0 to 255. The data are never written to, and their gradients are not followed.
+
+    Batches come in the order that loaders, lists and iterators give them: shuffle in the loader if the rows are
+    sorted. Of an iterator, or a loader without a length, which may be endless, no more is read than is needed, so
+    that a sample of it is its head. Data loaders with workers should use the "spawn" context where the rows call
+    libraries that start threads.
 
     Args:
         source: any of the above, with samples of shape (rows, d).
-        weights: one for each row, (rows,), non-negative, of any scale, for tables and map-style datasets
-            only. None for equal weights.
+        weights: one for each row, (rows,), non-negative, of any scale, for tables, map-style datasets and files
+            only; for files also the name or number of a column. None for equal weights.
+        features: which part of a batch, row or table holds the samples: the key of a dict, the place in a tuple, the
+            column of a DataFrame, the name or number of a column of a file; several of them are put side by side.
+            None for what is said above, and for all columns of a table or file but its weights.
+        flatten: read images, (rows, ...), as vectors, (rows, d).
 
     Returns:
         The source. No samples have been drawn, but what is in memory has been checked.
 
     Raises:
         TypeError: `source` is none of the above.
+        FileNotFoundError, ImportError: no such file, or it needs pyarrow, which is not installed.
         ValueError: there are no samples, they hold NaN or inf or more than two dimensions, or the weights do
             not fit.
 
@@ -65,50 +80,60 @@ def as_source(source: Any, weights: Any = None) -> Source:
         >>> normal = as_source(torch.distributions.Normal(0.0, 1.0))
         >>> normal.draw(5, torch.Generator().manual_seed(0)).shape
         torch.Size([5, 1])
+        >>> images = [{"image": torch.zeros(4, 1, 28, 28, dtype=torch.uint8), "label": torch.zeros(4)}]
+        >>> as_source(images, features="image", flatten=True)
+        LoaderSource(size=4, dimension=784, loader=list)
     """
-    found = _table_or_dataset(source, weights)
-    if found is not None:
-        return found
-    read = source if isinstance(source, Source) else _batches_or_sampler(source)
+    layout = Layout(features, flatten)
+    if isinstance(source, Source):
+        if layout != Layout():
+            raise ValueError("features, flatten: given with a source; expected them where the source was made.")
+        read = source
+    else:
+        if isinstance(source, (str, os.PathLike)):
+            return open_file(source, weights, layout)
+        found = None if isinstance(source, type) else _table_or_dataset(source, weights, layout)
+        if found is not None:
+            return found
+        read = _batches_or_sampler(source, layout)
     if weights is not None:
         raise ValueError(
-            f"weights: got weights with a {type(source).__name__}; expected them only with a table or a "
-            f"map-style dataset, whose rows can be read in any order."
+            f"weights: got weights with a {type(source).__name__}; expected them only with a table, a "
+            f"map-style dataset or a file, whose rows can be read in any order."
         )
     return read
 
 
-def _table_or_dataset(source: Any, weights: Any) -> Source | None:
-    if isinstance(source, (Source, type)):
-        return None
+def _table_or_dataset(source: Any, weights: Any, layout: Layout) -> Source | None:
     if isinstance(source, Tensor) or is_array(source):
-        return TensorSource(source, weights)
+        return TensorSource(source, weights, layout)
     if isinstance(source, (list, tuple)) and is_table(source):
-        return TensorSource(list(source), weights)
+        return TensorSource(list(source), weights, layout)
     if type(source) is TensorDataset:  # a subclass may transform its rows
-        return TensorSource(source.tensors[0], weights)
+        return TensorSource(source.tensors, weights, layout)
     # Datasets of other libraries are no torch Datasets; `__getitems__` tells them from iterables of batches.
     if _is_dataset(source) or hasattr(source, "__getitems__"):
-        return DatasetSource(source, weights)
+        return DatasetSource(source, weights, layout)
     return None
 
 
-def _batches_or_sampler(source: Any) -> Source:
+def _batches_or_sampler(source: Any, layout: Layout) -> Source:
     if isinstance(source, DataLoader):
-        return LoaderSource(source)
+        return LoaderSource(source, layout)
     if isinstance(source, IterableDataset):
-        return LoaderSource(RowBatches(source))
+        # Its rows are read by the layout, and what comes of them has nothing to choose from.
+        return LoaderSource(RowBatches(source, layout), Layout(flatten=layout.flatten))
     if isinstance(source, Distribution):
-        return DistributionSource(source)
-    if isinstance(source, (str, bytes, Mapping, Set, type)):
+        return DistributionSource(source, layout)
+    if isinstance(source, (bytes, Mapping, Set, type)):
         raise _unknown(source)
     if isinstance(source, Iterator):
-        return StreamSource(source)
+        return StreamSource(source, layout)
     # A Sequential can be iterated, but over its layers.
     if isinstance(source, Iterable) and not isinstance(source, nn.Module):
-        return LoaderSource(source)
+        return LoaderSource(source, layout)
     if callable(source):
-        return CallableSource(source)
+        return CallableSource(source, layout)
     raise _unknown(source)
 
 

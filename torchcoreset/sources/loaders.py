@@ -10,6 +10,7 @@ from torch import Generator, Tensor
 from torch.utils.data import DataLoader, IterableDataset
 
 from .datasets import stack_rows
+from .layout import PLAIN, Layout
 from .reading import Reader
 from .reservoir import reservoir
 from .source import Source, check_positive
@@ -24,13 +25,15 @@ class LoaderSource(Source):
 
     Args:
         loader: its batches are (rows, d), (rows,) for d = 1, or a tuple, list or dict with such features.
+        layout: where in a batch the features are.
 
     Raises:
         ValueError: the loader has no batches; on reading, batches that cannot be used.
     """
 
-    def __init__(self, loader: Iterable[Any]) -> None:
+    def __init__(self, loader: Iterable[Any], layout: Layout = PLAIN) -> None:
         self._loader = loader
+        self._layout = layout
         self._finite = _has_length(loader)
         self._open: Reader | None = None
         self.size = self._count_rows()
@@ -73,7 +76,7 @@ class LoaderSource(Source):
         return rows, None
 
     def _start(self) -> Reader:
-        return Reader(self._loader, self.dimension)
+        return Reader(self._loader, self.dimension, self._layout)
 
     def _finish(self, reader: Reader) -> None:
         """Learn the dimension from a pass, and raise if it gave nothing: another pass would not either."""
@@ -110,15 +113,16 @@ class LoaderSource(Source):
 class RowBatches:
     """An IterableDataset's single rows, gathered into batches each time it is iterated."""
 
-    def __init__(self, dataset: IterableDataset[Any], batch_size: int = 256) -> None:
+    def __init__(self, dataset: IterableDataset[Any], layout: Layout, batch_size: int = 256) -> None:
         self._dataset = dataset
+        self._layout = layout
         self._batch_size = batch_size
 
     def __iter__(self) -> Iterator[Tensor]:
         rows = iter(self._dataset)
         start = 0
         while values := list(islice(rows, self._batch_size)):
-            yield stack_rows(values, range(start, start + len(values)))
+            yield stack_rows(values, range(start, start + len(values)), self._layout)
             start += len(values)
 
     def __len__(self) -> int:

@@ -7,6 +7,7 @@ import torch
 from torch import Generator, Tensor
 
 _SPARSE = 16  # below one row in sixteen, drawing again on a repeat is cheaper than permuting every row
+_MANY = 1 << 16  # from here on a dict of the draws would be slow and large
 
 
 @contextmanager
@@ -35,12 +36,23 @@ def subset(count: int, size: int, generator: Generator) -> Tensor:
     """`count` different numbers of range(size) in random order, (count,), on the CPU."""
     if count * _SPARSE >= size:
         return permutation(size, generator)[:count]
+    if count >= _MANY:
+        return _large_subset(count, size, generator)
     # The first appearances in independent draws are a uniformly random ordered subset.
     chosen: dict[int, None] = {}
     while len(chosen) < count:
         draws = torch.randint(size, (count,), generator=generator, device=generator.device)
         chosen.update(dict.fromkeys(draws.tolist()))
     return torch.tensor(list(chosen)[:count])
+
+
+def _large_subset(count: int, size: int, generator: Generator) -> Tensor:
+    """Given how many different numbers came up, all sets of that many are equally likely, and so are their parts."""
+    chosen = torch.empty(0, dtype=torch.long)
+    while len(chosen) < count:
+        draws = torch.randint(size, (count - len(chosen) // 2,), generator=generator, device=generator.device)
+        chosen = torch.unique(torch.cat((chosen, draws.cpu())))
+    return chosen[permutation(len(chosen), generator)[:count]]
 
 
 def proportional(count: int, cumulative: Tensor, generator: Generator) -> Tensor:

@@ -6,8 +6,9 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
+from .layout import PLAIN, Layout, rows_of
 from .randomness import isolated
-from .rows import check_dimension, rows_of
+from .rows import check_dimension
 
 _END = object()
 
@@ -20,8 +21,9 @@ class Reader:
         dimension: d of the batches, or None before the first.
     """
 
-    def __init__(self, batches: Iterable[Any], dimension: int | None = None) -> None:
+    def __init__(self, batches: Iterable[Any], dimension: int | None = None, layout: Layout = PLAIN) -> None:
         self._batches = batches
+        self._layout = layout
         self._iterator: Iterator[Any] | None = None
         self._rest: Tensor | None = None
         self.count = 0
@@ -39,7 +41,7 @@ class Reader:
         if batch is _END:
             return None
         name = f"samples, batch {self.count}"
-        rows = rows_of(batch, name)
+        rows = rows_of(batch, name, self._layout)
         self.dimension = check_dimension(rows, self.dimension, name)
         self.count += 1
         # The iterator may fill the same buffer again.

@@ -1,6 +1,6 @@
-"""From whatever a batch is to a checked tensor of rows."""
+"""From numbers in any form to a checked tensor of rows."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import suppress
 from numbers import Number
 from typing import Any
@@ -10,46 +10,24 @@ import torch
 from torch import Tensor
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-_FEATURE_KEYS = ("x", "features", "data")
 
 
-def rows_of(batch: Any, name: str) -> Tensor:
-    """Read one batch as rows, (rows, d), and check that they can be used.
-
-    The features are the batch itself, the first element of a tuple or list, or the value of a dict that holds
-    a single tensor or one of the keys "x", "features", "data". A one-dimensional batch, (rows,), is read as
-    (rows, 1). Floating point dtypes stay; everything else takes torch's default dtype.
-
-    Args:
-        batch: tensor, array, DataFrame, nested lists of numbers, or a tuple, list or dict with one of them.
-        name: what error messages call the batch.
-
-    Returns:
-        Rows, (rows, d), detached; they share the batch's memory where no conversion was needed.
-
-    Raises:
-        TypeError: the features are not numbers in one of the forms above.
-        ValueError: no rows, more than two dimensions, NaN or inf, or a dict in which the features are not
-            clear.
-    """
-    rows = shaped_rows(float_tensor(features(batch, name), name), name)
-    check_finite(rows, name)
-    return rows
-
-
-def shaped_rows(tensor: Tensor, name: str) -> Tensor:
-    """View a tensor as (rows, d), at least one of each."""
+def shaped_rows(tensor: Tensor, name: str, flatten: bool = False) -> Tensor:
+    """View a tensor as (rows, d), at least one of each; rows of more dimensions only if they may be flattened."""
     shape = tuple(tensor.shape)
     if tensor.ndim == 0:
         raise ValueError(f"{name}: got a single number; expected rows of shape (rows, d) or (rows,).")
-    if tensor.ndim > 2:
-        raise ValueError(f"{name}: got shape {shape}; expected (rows, d). Flatten each row first: `.flatten(1)`.")
+    if tensor.ndim > 2 and not flatten:
+        raise ValueError(
+            f"{name}: got shape {shape}; expected (rows, d). Flatten each row first: `.flatten(1)`, or "
+            f"`as_source(..., flatten=True)`."
+        )
     if tensor.numel() == 0:
         raise ValueError(f"{name}: got shape {shape}, which is empty; expected at least one row. Leave it out.")
-    return tensor.unsqueeze(1) if tensor.ndim == 1 else tensor
+    return tensor.unsqueeze(1) if tensor.ndim == 1 else tensor.flatten(1)
 
 
-def check_finite(rows: Tensor, name: str, index: list[int] | None = None) -> None:
+def check_finite(rows: Tensor, name: str, index: Sequence[int] | Tensor | None = None) -> None:
     """Raise a ValueError if a row holds NaN or inf; `index` says which rows of the source these are."""
     # One pass without a temporary as large as the data; NaN comes through both ends.
     low, high = torch.aminmax(rows)
@@ -57,7 +35,7 @@ def check_finite(rows: Tensor, name: str, index: list[int] | None = None) -> Non
         return
     finite = torch.isfinite(rows).all(dim=1)
     bad = (~finite).nonzero().flatten().tolist()
-    first = bad[0] if index is None else index[bad[0]]
+    first = bad[0] if index is None else int(index[bad[0]])
     raise ValueError(
         f"{name}: {len(bad)} of {len(rows)} rows hold NaN or inf, the first is row {first}. "
         f"Drop or impute them before they reach the coreset."
@@ -72,17 +50,6 @@ def check_dimension(rows: Tensor, dimension: int | None, name: str) -> int:
             f"the same. If these are labels, pass batches of (samples, labels), or the samples alone."
         )
     return rows.shape[1]
-
-
-def features(batch: Any, name: str) -> Any:
-    """The part of a batch or of a dataset's row that holds the features."""
-    if isinstance(batch, Mapping):
-        return features(batch[_feature_key(batch, name)], name)
-    if isinstance(batch, tuple) or (isinstance(batch, list) and not is_table(batch)):
-        if len(batch) == 0:
-            raise ValueError(f"{name}: got an empty {type(batch).__name__}; expected at least one row. Leave it out.")
-        return features(batch[0], name)
-    return batch
 
 
 def is_table(values: list[Any] | tuple[Any, ...]) -> bool:
@@ -148,20 +115,6 @@ def _array(values: Any, name: str) -> np.ndarray[Any, Any]:
     if not array.flags.writeable or any(stride < 0 or stride % array.itemsize for stride in array.strides):
         array = array.copy()
     return array
-
-
-def _feature_key(batch: Mapping[Any, Any], name: str) -> Any:
-    for candidates in (
-        [key for key in _FEATURE_KEYS if key in batch],
-        [key for key, value in batch.items() if isinstance(value, (Tensor, np.ndarray))],
-        list(batch),
-    ):
-        if len(candidates) == 1:
-            return candidates[0]
-    raise ValueError(
-        f"{name}: got a dict with the keys {list(batch)}; expected a single tensor or one of the keys "
-        f"{', '.join(map(repr, _FEATURE_KEYS))}. Yield the features alone."
-    )
 
 
 def _is_number(value: Any) -> bool:

@@ -1,14 +1,16 @@
 """Endless sources: distributions and callables that give fresh samples."""
 
 import abc
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from torch import Generator, Tensor
 from torch.distributions import Distribution
 
+from .layout import PLAIN, Layout, rows_of
 from .randomness import isolated
-from .rows import check_dimension, rows_of
+from .rows import check_dimension
 from .source import Source, check_positive
 
 
@@ -16,6 +18,9 @@ class EndlessSource(Source):
     """A source of independent samples that never runs out."""
 
     endless = True
+
+    def __init__(self, layout: Layout = PLAIN) -> None:
+        self._layout = layout
 
     @abc.abstractmethod
     def _sample(self, count: int) -> Any:
@@ -25,7 +30,7 @@ class EndlessSource(Source):
         check_positive("count", count)
         with isolated(generator):
             batch = self._sample(count)
-        rows = rows_of(batch, "samples")
+        rows = rows_of(batch, "samples", self._layout)
         if len(rows) != count:
             raise ValueError(
                 f"source: asked for {count} samples and got shape {tuple(rows.shape)}; expected "
@@ -51,20 +56,22 @@ class DistributionSource(EndlessSource):
 
     Args:
         distribution: its batch and event shapes together are () or (d,); () is read as d = 1.
+        layout: its `flatten` allows more dimensions; `features` has nothing to choose from.
 
     Raises:
         ValueError: samples would have more dimensions.
     """
 
-    def __init__(self, distribution: Distribution) -> None:
+    def __init__(self, distribution: Distribution, layout: Layout = PLAIN) -> None:
+        super().__init__(layout)
         shape = tuple(distribution.batch_shape) + tuple(distribution.event_shape)
-        if len(shape) > 1:
+        if len(shape) > 1 and not layout.flatten:
             raise ValueError(
                 f"source: got a {type(distribution).__name__} with samples of shape {shape}; expected () or "
-                f"(d,). Flatten them: `lambda m: distribution.sample((m,)).flatten(1)`."
+                f"(d,). Flatten them: `as_source(..., flatten=True)`."
             )
         self._distribution = distribution
-        self.dimension = shape[0] if shape else 1
+        self.dimension = math.prod(shape)
 
     def _sample(self, count: int) -> Tensor:
         return self._distribution.sample((count,))
@@ -82,12 +89,14 @@ class CallableSource(EndlessSource):
 
     Args:
         sampler: m -> (m, d), or (m,) for d = 1, in any form that a batch can have.
+        layout: where in a batch the features are.
 
     Raises:
         ValueError: on drawing, not m rows, or rows that cannot be used.
     """
 
-    def __init__(self, sampler: Callable[[int], Any]) -> None:
+    def __init__(self, sampler: Callable[[int], Any], layout: Layout = PLAIN) -> None:
+        super().__init__(layout)
         self._sampler = sampler
 
     def _sample(self, count: int) -> Any:

@@ -16,6 +16,7 @@ class Source(abc.ABC):
     Attributes:
         size: rows of a finite source; None for an endless one or one whose rows are not known before reading.
         dimension: d, or None while nothing has been read yet.
+        on_disk: whether `materialize(None)` would read a file that may be larger than memory.
         endless: whether the source can never run out (distributions and callables). False says nothing about
             loaders and iterators of unknown length.
     """
@@ -23,6 +24,7 @@ class Source(abc.ABC):
     size: int | None = None
     dimension: int | None = None
     endless: bool = False
+    on_disk: bool = False
 
     @abc.abstractmethod
     def draw(self, count: int, generator: Generator) -> Tensor:
@@ -54,8 +56,9 @@ class Source(abc.ABC):
     def batches(self, batch_size: int, generator: Generator) -> Iterator[tuple[Tensor, Tensor | None]]:
         """Go once through a finite source in batches, or through an endless one without end.
 
-        A table or dataset is shuffled and its short last batch is kept. A loader or iterator yields its own
-        batches in its own order, whatever `batch_size` says: shuffle in the loader if the rows are sorted.
+        A table or dataset is shuffled and its short last batch is kept; a file is shuffled in parts. A loader or
+        iterator yields its own batches in its own order, whatever `batch_size` says: shuffle in the loader if the
+        rows are sorted.
 
         Args:
             batch_size: rows of a batch, at least 1.

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Generator, Tensor
 
+from .layout import PLAIN, Layout
 from .reading import Reader
 from .source import Source, SourceExhausted, check_positive
 
@@ -18,14 +19,15 @@ class StreamSource(Source):
 
     Args:
         iterator: its batches are (rows, d), (rows,) for d = 1, or a tuple, list or dict with such features.
+        layout: where in a batch the features are.
 
     Raises:
         ValueError: on reading, no batches are left, or one cannot be used.
     """
 
-    def __init__(self, iterator: Iterator[Any]) -> None:
+    def __init__(self, iterator: Iterator[Any], layout: Layout = PLAIN) -> None:
         self._kind = type(iterator).__name__
-        self._reader = Reader(iterator)
+        self._reader = Reader(iterator, layout=layout)
 
     @property
     def dimension(self) -> int | None:  # type: ignore[override]  # read-only, known after the first batch

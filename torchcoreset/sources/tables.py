@@ -4,8 +4,8 @@ from typing import Any
 
 from torch import Generator, Tensor
 
+from .layout import PLAIN, Layout, rows_of
 from .random_access import RandomAccessSource
-from .rows import rows_of
 
 
 class TensorSource(RandomAccessSource):
@@ -15,6 +15,7 @@ class TensorSource(RandomAccessSource):
         points: samples, (size, d) or (size,) for d = 1: tensor, array, DataFrame or lists of numbers. Tensors
             and writable arrays are shared, not copied, and never written to.
         weights: (size,), of any scale; None for equal weights.
+        layout: which columns of a DataFrame, or tensor of a tuple, are the samples.
 
     Raises:
         TypeError: `points` is none of these.
@@ -23,8 +24,8 @@ class TensorSource(RandomAccessSource):
 
     dimension: int
 
-    def __init__(self, points: Any, weights: Any = None) -> None:
-        self._points = rows_of(points, "samples")
+    def __init__(self, points: Any, weights: Any = None, layout: Layout = PLAIN) -> None:
+        self._points = rows_of(points, "samples", layout)
         super().__init__(len(self._points), weights)
         self.dimension = self._points.shape[1]
 

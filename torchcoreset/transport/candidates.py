@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from .cost import paired
+from .deterministic import mass_by_cell
 from .engine import LOWEST_EXPONENT, Meter, SoftEngine, SoftSums
 from .overlap import overlap_of
 from .problem import Problem
@@ -83,7 +84,7 @@ class Candidates(SoftEngine):
         certainty = total.double().reciprocal()
         root = a.sqrt().to(share.dtype)
         share *= (root / total).index_select(0, rows)
-        mass = torch.bincount(cols, share * root.index_select(0, rows), minlength=len(b)).double()
+        mass = mass_by_cell(cols, share * root.index_select(0, rows), len(b)).double()
         return SoftSums(a @ minimum, a @ certainty, mass, self._overlap(share, kept))
 
     def _overlap(self, share: Tensor, kept: Tensor) -> Tensor:

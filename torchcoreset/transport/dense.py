@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .candidates import REACH, Candidates
+from .deterministic import mass_by_cell
 from .engine import LOWEST_EXPONENT, Engine, Meter, SoftEngine, SoftSums
 from .nearest import two_lowest
 from .overlap import DENSE_POINTS
@@ -74,7 +75,7 @@ class DenseEngine(Engine):
 
         `highest` (m,) is the largest c - v with which a point is listed."""
         a, m = self.problem.a, len(self.problem.y)
-        listed = torch.bincount(cols, a.index_select(0, rows), minlength=len(v))
+        listed = mass_by_cell(cols, a.index_select(0, rows), len(v))
         poor = (listed < supply.clamp(max=(1 - 1e-9) * float(a.sum()))).nonzero()[:, 0]
         if not len(poor):
             return rows, cols

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from .cost import paired
+from .deterministic import mass_by_cell
 from .problem import Problem
 
 # Elements of one block of work: 2 MiB in float32, which stays in cache (measured: larger blocks are up to twice
@@ -215,7 +216,7 @@ class Engine(SoftEngine):
     def _cell_mass(self, cell: Tensor) -> Tensor:
         if self.problem.equal:  # counts are exact, sums of 1/m are not
             return torch.bincount(cell, minlength=len(self.problem.x)).double() / len(cell)
-        return torch.bincount(cell, weights=self.problem.a, minlength=len(self.problem.x))
+        return mass_by_cell(cell, self.problem.a, len(self.problem.x))
 
 
 def chunk_elements(device: torch.device) -> int:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from .cost import paired
+from .deterministic import running_sum
 from .problem import Problem
 from .result import Coupling
 
@@ -21,8 +22,8 @@ def sorted_transport(problem: Problem) -> tuple[Tensor, Coupling]:
     """Exact potential (n,), float64, and plan of a one-dimensional problem."""
     point_order = torch.argsort(problem.x[:, 0], stable=True)
     sample_order = torch.argsort(problem.y[:, 0], stable=True)
-    upper_b = problem.b[point_order].cumsum(0)
-    upper_a = problem.a[sample_order].cumsum(0)
+    upper_b = running_sum(problem.b[point_order])
+    upper_a = running_sum(problem.a[sample_order])
     upper_b[-1] = upper_a[-1] = 1.0  # their sums, without rounding
     ends = torch.cat((upper_b, upper_a)).sort().values
     # Levels that agree up to rounding are one level.
@@ -43,5 +44,5 @@ def _potential(problem: Problem, point_order: Tensor, sample_order: Tensor, uppe
     after = torch.searchsorted(upper_a, level + 1e-14).clamp_(max=len(y) - 1)
     steps = [paired(y[z], x[1:], problem.p) - paired(y[z], x[:-1], problem.p) for z in (before, after)]
     v = problem.b.new_zeros(len(x))
-    v[point_order[1:]] = ((steps[0] + steps[1]) / 2).cumsum(0)
+    v[point_order[1:]] = running_sum((steps[0] + steps[1]) / 2)
     return v

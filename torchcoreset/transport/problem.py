@@ -17,6 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .deterministic import column_medians
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -87,7 +89,7 @@ def make_problem(
     check_finite(y, "samples")
     work = dtype or torch.promote_types(x.dtype, torch.float32)
     x = x.to(work)
-    shift = x.median(0).values
+    shift = column_medians(x)
     b = normalised(point_weights, len(x), "point_weights", x.device)
     a = normalised(sample_weights, len(y), "sample_weights", x.device)
     equal = sample_weights is None or bool((a == a[0]).all())

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .deterministic import mass_by_cell
+
 ENTRIES = 1 << 17
 
 
@@ -62,7 +64,7 @@ class Coupling:
 
     def column_sums(self) -> Tensor:
         """Mass received by each point, (n,) float64."""
-        return torch.bincount(self.cols, weights=self.mass, minlength=self.shape[1])
+        return mass_by_cell(self.cols, self.mass, self.shape[1])
 
 
 @dataclass(frozen=True, repr=False)

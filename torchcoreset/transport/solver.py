@@ -23,6 +23,7 @@ from .balance_lists import Lists, balance_lists
 from .choose import make_engine
 from .cost import paired, pairwise, pairwise_exact
 from .curvature import Curvature, curvature_of
+from .deterministic import kth_smallest
 from .engine import Engine, HardPass
 from .line import sorted_transport
 from .multiscale import coarse_potential, coarse_sample
@@ -164,7 +165,7 @@ class Solver:
         far = _marginal_error(first, self.problem) > max(NEAR, SURPLUS * len(b) / m)
         # Between its two nearest points a sample is undecided if its slack is below eta.
         undecided = max(1, math.ceil((BLURRED if far else target_ambiguity(sample)) * m))
-        eta = max(float(first.slack.kthvalue(undecided).values), least)
+        eta = max(float(kth_smallest(first.slack, undecided)), least)
         lists = sample.candidates(start, eta)
         if not far:
             return start, first, settle(lists, start, eta, least)

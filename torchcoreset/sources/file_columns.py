@@ -1,0 +1,101 @@
+"""Columns of CSV and Parquet files, as pyarrow reads them: which to take, and how they become rows of numbers."""
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from .layout import Key, Layout
+from .rows import float_tensor
+
+
+def pyarrow(module: str, path: Path) -> Any:
+    """A module of pyarrow, such as "pyarrow.csv", or an ImportError that says how to get it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(f"source: reading {path.name} needs pyarrow: pip install 'torchcoreset[files]'.") from error
+
+
+def choose_columns(path: Path, schema: Any, weights: Key | None, layout: Layout) -> tuple[list[str], str | None]:
+    """Names of the feature columns, and of the column of weights.
+
+    Args:
+        path: for messages.
+        schema: pyarrow schema of the file.
+        weights: name or number of a column, or None.
+        layout: `features` are names or numbers of columns; None for all columns but the weights.
+
+    Raises:
+        ValueError: there are no such columns, or one that was not asked for holds no numbers.
+    """
+    names: list[str] = list(schema.names)
+    if len(set(names)) < len(names):
+        raise ValueError(f"source: {path.name} has columns of the same name: {names}. Rename them.")
+    weight = None if weights is None else _named(path, names, weights, "weights")
+    if layout.features is not None:
+        keys = layout.features if isinstance(layout.features, tuple) else (layout.features,)
+        return [_named(path, names, key, "features") for key in keys], weight
+    chosen = [name for name in names if name != weight]
+    if not chosen:
+        raise ValueError(f"source: {path.name} has no columns but the weights; expected features.")
+    other = [name for name in chosen if not _usable(schema.field(name).type)]
+    if other:
+        raise ValueError(
+            f"source: {path.name} has columns that are no numbers: {other}. Choose the others with "
+            f"`as_source(..., features=[...])`."
+        )
+    return chosen, weight
+
+
+def rows_of_columns(path: Path, columns: Sequence[Any], names: Sequence[str]) -> Tensor:
+    """Put pyarrow columns side by side as rows, (rows, d); a missing value becomes NaN.
+
+    Raises:
+        ValueError: a column holds no numbers, or lists of several lengths.
+    """
+    arrays = [_array(path, column, name) for column, name in zip(columns, names, strict=True)]
+    return float_tensor(arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=1), path.name)
+
+
+def _array(path: Path, column: Any, name: str) -> np.ndarray[Any, Any]:
+    """One column as (rows, 1), or (rows, k) for a column of vectors."""
+    kind, values = column.type, column
+    if _is_vector(kind):
+        compute = pyarrow("pyarrow.compute", path)
+        lengths = compute.unique(compute.list_value_length(column)).to_pylist()
+        if len(lengths) != 1 or lengths[0] is None:
+            raise ValueError(f"source: {path.name} has lists of several lengths in column {name!r}; expected vectors.")
+        kind, values = kind.value_type, compute.list_flatten(column)
+    if not _is_number(kind):
+        raise ValueError(
+            f"source: {path.name} has {kind} in column {name!r}; expected numbers. Encode or leave it out."
+        )
+    # Decimals become objects in NumPy, and so do bits with gaps.
+    values = values.cast("float64") if "decimal" in str(kind) or kind == "bool" else values
+    array = np.asarray(values)
+    return array.reshape(len(column), -1)
+
+
+def _usable(kind: Any) -> bool:
+    # A CSV column has no type where its first block has no values; reading says which row that is.
+    return kind == "null" or _is_number(kind.value_type if _is_vector(kind) else kind)
+
+
+def _is_number(kind: Any) -> bool:
+    return str(kind).startswith(("int", "uint", "float", "double", "halffloat", "decimal", "bool"))
+
+
+def _is_vector(kind: Any) -> bool:
+    return str(kind).startswith(("list<", "large_list<", "fixed_size_list<"))
+
+
+def _named(path: Path, names: list[str], key: Key, argument: str) -> str:
+    if isinstance(key, int) and 0 <= key < len(names):
+        return names[key]
+    if key in names:
+        return str(key)
+    raise ValueError(f"{argument}: {key!r} is no column of {path.name}; expected one of {names}, or its number.")

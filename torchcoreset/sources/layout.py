@@ -1,0 +1,159 @@
+"""Where the features are in a batch, a dataset's row or a table, and how they become rows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .rows import check_finite, float_tensor, is_array, is_table, shaped_rows
+
+_FEATURE_KEYS = ("x", "features", "data")
+
+Key = int | str
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which part of a batch, row or table holds the features, and whether images are flattened.
+
+    Attributes:
+        features: key of a dict, place in a tuple or list, or column of a DataFrame or file; several of them are
+            put side by side. None for the usual place: see `as_source`.
+        flatten: read rows of more than one dimension, such as images, as vectors.
+
+    Raises:
+        TypeError: `features` or `flatten` is of another type.
+        ValueError: `features` is empty or names something twice.
+    """
+
+    features: Key | Sequence[Key] | None = None
+    flatten: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.features, list):  # frozen, so that it can be shared
+            object.__setattr__(self, "features", tuple(self.features))
+        keys = self.features if isinstance(self.features, tuple) else (self.features,)
+        unset = self.features is None
+        if not unset and not all(isinstance(key, (int, str)) and not isinstance(key, bool) for key in keys):
+            raise TypeError(f"features: got {self.features!r}; expected a name, a number, or a list of them.")
+        if not keys or len(set(keys)) < len(keys):
+            raise ValueError(f"features: got {list(keys)!r}; expected at least one name or number, and each once.")
+        if not isinstance(self.flatten, bool):
+            raise TypeError(f"flatten: got {self.flatten!r}; expected True or False.")
+
+
+PLAIN = Layout()
+
+
+def rows_of(batch: Any, name: str, layout: Layout = PLAIN) -> Tensor:
+    """Read one batch as rows, (rows, d), and check that they can be used.
+
+    A one-dimensional batch, (rows,), is read as (rows, 1). Floating point dtypes stay; everything else takes torch's
+    default dtype.
+
+    Args:
+        batch: tensor, array, DataFrame, nested lists of numbers, or a tuple, list or dict with one of them.
+        name: what error messages call the batch.
+        layout: where in it the features are.
+
+    Returns:
+        Rows, (rows, d), detached; they share the batch's memory where no conversion was needed.
+
+    Raises:
+        TypeError: the features are not numbers in one of the forms above.
+        ValueError: no rows, more than two dimensions, NaN or inf, or it is not clear where the features are.
+    """
+    if isinstance(layout.features, tuple) and not _has_columns(batch):
+        parts = [shaped_rows(float_tensor(part, name), name, layout.flatten) for part in _parts(batch, name, layout)]
+        rows = _side_by_side(parts, name)
+    else:
+        rows = shaped_rows(float_tensor(_part(batch, name, layout), name), name, layout.flatten)
+    check_finite(rows, name)
+    return rows
+
+
+def row_of(row: Any, name: str, layout: Layout = PLAIN) -> Tensor:
+    """The features of a dataset's single row, 0-d, (d,) or an image, as a floating point tensor."""
+    if isinstance(layout.features, tuple):
+        parts = [float_tensor(part, name) for part in _parts(row, name, layout)]
+        if not layout.flatten and any(part.dim() > 1 for part in parts):
+            shapes = [tuple(part.shape) for part in parts]
+            raise ValueError(f"{name}: got features of shapes {shapes}; expected vectors. Pass flatten=True.")
+        return torch.cat([part.reshape(-1) for part in parts])
+    return float_tensor(_part(row, name, layout), name)
+
+
+def _side_by_side(parts: list[Tensor], name: str) -> Tensor:
+    if len({len(part) for part in parts}) > 1:
+        raise ValueError(
+            f"{name}: got features of {[len(part) for part in parts]} rows; expected the same number in each of them."
+        )
+    return torch.cat(parts, dim=1)
+
+
+def _parts(batch: Any, name: str, layout: Layout) -> list[Any]:
+    """Each of the features that were asked for by name or place."""
+    assert isinstance(layout.features, tuple)
+    return [_part(batch, name, Layout(key)) for key in layout.features]
+
+
+def _part(batch: Any, name: str, layout: Layout) -> Any:
+    """The part of a batch or of a dataset's row that holds the features."""
+    if layout.features is None:
+        return _usual_part(batch, name)
+    if _has_columns(batch):
+        return _columns(batch, name, layout)
+    key = layout.features
+    if isinstance(batch, Mapping):
+        if key not in batch:
+            raise ValueError(f"{name}: features={key!r} is none of the keys {list(batch)}. Name one of these.")
+        return batch[key]
+    if isinstance(batch, tuple) or (isinstance(batch, list) and not all(is_table([part]) for part in batch)):
+        if not isinstance(key, int) or not -len(batch) <= key < len(batch):
+            raise ValueError(
+                f"{name}: features={key!r} with a {type(batch).__name__} of {len(batch)}; expected a place."
+            )
+        return batch[key]
+    raise ValueError(
+        f"{name}: features={key!r} with a {type(batch).__name__}, which has no parts to choose from; expected a "
+        f"dict, a tuple, a DataFrame or a file. Choose its columns yourself: `samples[:, [0, 2]]`."
+    )
+
+
+def _usual_part(batch: Any, name: str) -> Any:
+    if isinstance(batch, Mapping):
+        return _usual_part(batch[_feature_key(batch, name)], name)
+    if isinstance(batch, tuple) or (isinstance(batch, list) and not is_table(batch)):
+        if len(batch) == 0:
+            raise ValueError(f"{name}: got an empty {type(batch).__name__}; expected at least one row. Leave it out.")
+        return _usual_part(batch[0], name)
+    return batch
+
+
+def _has_columns(batch: Any) -> bool:
+    return is_array(batch) and hasattr(batch, "columns")
+
+
+def _columns(frame: Any, name: str, layout: Layout) -> Any:
+    keys = list(layout.features) if isinstance(layout.features, tuple) else [layout.features]
+    missing = [key for key in keys if key not in list(frame.columns)]
+    if missing:
+        raise ValueError(f"{name}: features={missing[0]!r} is none of the columns {list(frame.columns)}.")
+    return frame[keys]
+
+
+def _feature_key(batch: Mapping[Any, Any], name: str) -> Any:
+    for candidates in (
+        [key for key in _FEATURE_KEYS if key in batch],
+        [key for key, value in batch.items() if isinstance(value, (Tensor, np.ndarray))],
+        list(batch),
+    ):
+        if len(candidates) == 1:
+            return candidates[0]
+    raise ValueError(
+        f"{name}: got a dict with the keys {list(batch)}; expected a single tensor or one of the keys "
+        f"{', '.join(map(repr, _FEATURE_KEYS))}. Choose with `as_source(..., features=KEY)`."
+    )
