@@ -7,8 +7,10 @@
 from .convert import as_source
 from .datasets import DatasetSource
 from .loaders import LoaderSource
+from .marks import mark_of
 from .samplers import CallableSource, DistributionSource
 from .source import Source, SourceExhausted
+from .split import hold_out
 from .streams import StreamSource
 from .tables import TensorSource
 
@@ -22,4 +24,6 @@ __all__ = [
     "StreamSource",
     "TensorSource",
     "as_source",
+    "hold_out",
+    "mark_of",
 ]
