@@ -1,13 +1,24 @@
 """A few points that stand in for a distribution you can only sample, with a number that says how well."""
 
+from .advice import Preflight, Report, SizeResult, doctor, preflight, size_for
 from .coresets import BuildResult, Comparison, Coreset, Step, build_coreset, compare_divergences
 from .errors import ConvergenceError, ConvergenceWarning
+from .guarantees import (
+    Certificate,
+    ExpectationError,
+    PushforwardCertificate,
+    certify,
+    certify_pushforward,
+    expectation_error,
+    lipschitz_constant,
+)
 from .losses import CoresetLoss, Discrepancy, SinkhornResult, energy_distance, mmd, sinkhorn_divergence, wasserstein
-from .sources import Pushforward, Source, as_source
+from .sources import Pushforward, Source, as_source, hold_out
 from .transport import Coupling, Status, Transport, transport
 
 __all__ = [
     "BuildResult",
+    "Certificate",
     "Comparison",
     "ConvergenceError",
     "ConvergenceWarning",
@@ -15,18 +26,31 @@ __all__ = [
     "CoresetLoss",
     "Coupling",
     "Discrepancy",
+    "ExpectationError",
+    "Preflight",
     "Pushforward",
+    "PushforwardCertificate",
+    "Report",
     "SinkhornResult",
+    "SizeResult",
     "Source",
     "Status",
     "Step",
     "Transport",
     "as_source",
     "build_coreset",
+    "certify",
+    "certify_pushforward",
     "compare_divergences",
+    "doctor",
     "energy_distance",
+    "expectation_error",
+    "hold_out",
+    "lipschitz_constant",
     "mmd",
+    "preflight",
     "sinkhorn_divergence",
+    "size_for",
     "transport",
     "wasserstein",
 ]

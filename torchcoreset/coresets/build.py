@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import torch
 from torch import Generator, Tensor
 
-from ..sources import Source, SourceExhausted, as_source
+from ..sources import Source, SourceExhausted, as_source, mark_of
 from ..transport.choose import check_engine
 from ..transport.problem import check_power, make_problem
 from ..transport.result import Status, Transport
@@ -130,7 +130,7 @@ def build_coreset(
     start = Start(init=init, restarts=restarts, size=size, p=p, weights=weights, engine=engine)
     read = as_source(source, sample_weights)
     bar = Progress(steps, progress, f"coreset of {size} points")
-    run = _Run(size, p, steps, tolerance, bar, callback, engine)
+    run = _Run(size, p, steps, tolerance, bar, callback, engine, mark_of(read))
     with bar, torch.inference_mode(False), torch.no_grad():
         if algorithm == "sgd":
             return _stochastic(run, read, start, samples, batch_size or BATCH * size, rate, generator)
@@ -224,7 +224,9 @@ class _Run:
         progress: Progress,
         callback: Callable[[Step], None] | None,
         engine: str,
+        mark: str | None,
     ) -> None:
+        self.mark = mark
         self.size, self.p, self.steps, self.tolerance = size, p, steps, tolerance
         self.inner = min(1e-2, max(0.1 * tolerance, 1e-6))
         self.progress, self.callback, self.engine = progress, callback, engine
@@ -268,7 +270,9 @@ class _Run:
         transport = solve(problem, tolerance=accuracy, exact=False, start=potential, max_steps=100, engine=self.engine)
         if transport.status is not Status.CONVERGED:
             report_unconverged(transport, accuracy, exact=False)
-        return BuildResult(Coreset(points, b), transport, self.history, self.status, self.p)
+        coreset = Coreset(points, b)
+        coreset.built_on = self.mark
+        return BuildResult(coreset, transport, self.history, self.status, self.p)
 
 
 def _stochastic(

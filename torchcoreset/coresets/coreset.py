@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
-from ..sources import as_source
+from ..sources import as_source, mark_of
 from ..sources.pushforward import BATCH_SIZE, apply_network
 from ..transport.problem import as_table, check_finite, normalised
 from ..transport.solve import check_count
@@ -28,6 +28,8 @@ class Coreset(nn.Module):
     Attributes:
         points: (n, d) `nn.Parameter`.
         weights: (n,) buffer with sum 1, in the dtype of the points.
+        built_on: mark of the table or dataset that the points were built on, so that `certify` can tell; None if
+            there was none. Kept in files, not in the state_dict.
 
     Raises:
         ValueError: wrong shapes, NaN or infinity, unusable weights.
@@ -40,6 +42,7 @@ class Coreset(nn.Module):
     """
 
     weights: Tensor
+    built_on: str | None = None
 
     def __init__(self, points: Any, weights: Any = None) -> None:
         super().__init__()
@@ -65,7 +68,10 @@ class Coreset(nn.Module):
             seed: int or generator; torch's global state is left alone.
         """
         check_size(size)
-        return cls(start_points(as_source(source), size, init, p, make_generator(seed)))
+        read = as_source(source)
+        coreset = cls(start_points(read, size, init, p, make_generator(seed)))
+        coreset.built_on = mark_of(read)
+        return coreset
 
     @property
     def size(self) -> int:
@@ -110,22 +116,26 @@ class Coreset(nn.Module):
     def save(self, path: str | Path) -> None:
         """Write points and weights to a .pt (torch) or .npz (numpy) file; neither needs pickle to be read."""
         saved = {"points": self.points.detach().cpu(), "weights": self.weights.cpu()}
+        mark = {} if self.built_on is None else {"built_on": self.built_on}
         if _suffix(path) == ".npz":
             # numpy has no bfloat16, and float32 holds both half precisions exactly.
             points, weights = (t.to(torch.promote_types(t.dtype, torch.float32)).numpy() for t in saved.values())
             with open(path, "wb") as file:
-                np.savez(file, points=points, weights=weights)
+                columns: dict[str, Any] = {"points": points, "weights": weights, **mark}
+                np.savez(file, **columns)
         else:
-            torch.save(saved, path)
+            torch.save({**saved, **mark}, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Coreset:
         """Read what `save` wrote, on the CPU. Nothing in the file is executed."""
         if _suffix(path) == ".npz":
             with np.load(path, allow_pickle=False) as file:
-                saved = {key: torch.from_numpy(file[key]) for key in file.files}
+                saved = {key: torch.from_numpy(file[key]) for key in file.files if key != "built_on"}
+                built_on = str(file["built_on"]) if "built_on" in file.files else None
         else:
             saved = torch.load(path, map_location="cpu", weights_only=True)
+            built_on = saved.get("built_on")
         missing = {"points", "weights"} - set(saved)
         if missing:
             raise ValueError(
@@ -133,6 +143,7 @@ class Coreset(nn.Module):
             )
         coreset = cls(saved["points"], saved["weights"])
         coreset.weights.copy_(saved["weights"])  # normalising again would change their last digits
+        coreset.built_on = built_on
         return coreset
 
     def extra_repr(self) -> str:

@@ -11,9 +11,11 @@ from .file_npy import NpySource
 from .file_parquet import ParquetSource
 from .file_source import FileSource
 from .loaders import LoaderSource
+from .marks import mark_of
 from .pushforward import Pushforward
 from .samplers import CallableSource, DistributionSource
 from .source import Source, SourceExhausted
+from .split import hold_out
 from .streams import StreamSource
 from .tables import TensorSource
 
@@ -32,4 +34,6 @@ __all__ = [
     "StreamSource",
     "TensorSource",
     "as_source",
+    "hold_out",
+    "mark_of",
 ]

@@ -1,0 +1,42 @@
+"""Rows held out, and by what a finite source is known again."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import torchcoreset as tc
+from torchcoreset.sources import as_source, mark_of
+
+TABLE = torch.arange(40.0).reshape(20, 2)
+
+
+def test_the_parts_have_no_common_row_and_make_the_whole() -> None:
+    build, fresh = tc.hold_out(TABLE, 0.3, seed=1)
+    rows = torch.cat([part.materialize(None, torch.Generator())[0] for part in (build, fresh)])
+    assert (build.size, fresh.size) == (14, 6)
+    assert torch.equal(rows[rows[:, 0].argsort()], TABLE)
+    assert fresh.draw(6, torch.Generator().manual_seed(0)).shape == (6, 2)
+
+
+def test_weights_follow_the_rows() -> None:
+    build, _ = tc.hold_out(as_source(TABLE, weights=TABLE[:, 0]))
+    rows, weights = build.materialize(None, torch.Generator())
+    assert torch.allclose(weights, rows[:, 0].double() / rows[:, 0].double().sum())
+
+
+@pytest.mark.parametrize("share", [0, 1, 0.01, 50])
+def test_unusable_shares(share) -> None:
+    with pytest.raises(ValueError, match="share: got"):
+        tc.hold_out(TABLE, share)
+
+
+def test_only_rows_that_can_be_picked() -> None:
+    with pytest.raises(TypeError, match="expected a table or a map-style dataset"):
+        tc.hold_out(torch.distributions.Normal(0.0, 1.0))
+
+
+def test_marks() -> None:
+    assert mark_of(as_source(TABLE)) == mark_of(as_source(TABLE.numpy())) == mark_of(as_source(TABLE.double()))
+    assert mark_of(as_source(TABLE)) != mark_of(as_source(TABLE + 1))
+    assert mark_of(as_source(torch.distributions.Normal(0.0, 1.0))) is None

@@ -1,0 +1,168 @@
+"""`preflight`: what a build will take, before it takes it.
+
+    n points      m samples held      d dimension      s bytes of a number
+
+Memory follows what is allocated: the samples held and shifted, and twice in float64 where cells are averaged and costs
+reported, m d (2 s + 16); m x 150 bytes of cells, costs, slacks and plan; and the costs of the samples that may change
+cell to all points, which grow with n up to a limit of the solver. The constants were fitted to the peak of the process
+(tests/advice/test_preflight.py checks them to a factor of 2). Measured and estimated MiB, (n, m, d), float32:
+
+    (10, 1M, 2) 205, 215    (50, 1M, 2) 218, 239    (100, 200k, 16) 175, 183    (500, 100k, 8) 277, 353
+    (1000, 50k, 8) 636, 636    (100, 300k, 64) 615, 562
+
+Time is measured, not modelled: one transport as a step of the build makes it, on a part of the samples, scaled up.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ..coresets.build import HELD, HELD_PER_POINT, LINE_HELD
+from ..coresets.starts import check_size, make_generator, repeat_to
+from ..sources import as_source
+from ..sources.tables import TensorSource
+from ..transport.problem import check_power, make_problem
+from ..transport.solve import check_count, solve
+
+MIB = 1 << 20
+BASE = 20 * MIB  # what any build takes
+PER_SAMPLE = 150  # bytes of a sample beside its coordinates
+DOUBLES = 16  # bytes of a coordinate in two float64 copies
+PER_POINT, MOST_POINTS = 0.6 * MIB, 640 * MIB  # of the samples that may change cell
+STEPS = 40  # of a typical build by fixed points, until it has settled
+PROBE = 20_000  # samples of the transport that is measured
+PROBE_PER_POINT = 20
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Preflight:
+    """What a build is expected to take; `print` it.
+
+    Attributes:
+        memory: bytes at the peak, beyond what is in memory now; right to a factor of about 2.
+        seconds: until the build has settled; a rough guess, since the number of steps is not known before.
+        samples: rows that will be held.
+        dimension: their columns.
+        advice: what to do if this is too much, in words.
+    """
+
+    memory: int
+    seconds: float
+    samples: int
+    dimension: int
+    advice: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        lines = [
+            f"about {self.memory / MIB:.0f} MiB of memory and {_duration(self.seconds)}, holding {self.samples:,} "
+            f"samples in {self.dimension} dimensions"
+        ]
+        return "\n".join([*lines, *self.advice])
+
+
+def preflight(
+    source: Any, size: int, p: float = 2, *, samples: int | None = None, seed: int | torch.Generator = 0
+) -> Preflight:
+    """Memory and time that `build_coreset(source, size, p, samples=samples)` will take, with its default algorithm.
+
+    Draws up to 20,000 samples (20 a point, if that is more) and solves one transport on them. A loader is read from its
+    start; an iterator loses the rows that are drawn.
+
+    Args:
+        source: anything that `as_source` reads.
+        size: number of points n.
+        p: power of the distance.
+        samples: as for `build_coreset`.
+        seed: which samples and points to measure on.
+
+    Returns:
+        `Preflight`.
+
+    Raises:
+        ValueError: unusable arguments or samples.
+
+    Example:
+        >>> import torch, torchcoreset as tc
+        >>> found = tc.preflight(torch.distributions.Normal(torch.zeros(2), torch.ones(2)), 50)
+        >>> found.samples, 20 < found.memory / 2**20 < 200
+        (100000, True)
+    """
+    check_size(size)
+    check_power(p)
+    if samples is not None:
+        check_count(samples, "samples")
+    read, generator = as_source(source), make_generator(seed)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="source: the .* ended after", category=UserWarning)
+        rows = read.draw(
+            max(PROBE, PROBE_PER_POINT * size) if read.size is None else _probe(read.size, size), generator
+        )
+    held = _held(read.size, read.endless, size, rows.shape[1], samples)
+    # A table that is held whole is not copied to be held.
+    copies = 1 if isinstance(read, TensorSource) and held == read.size else 2
+    memory = estimate_memory(held, size, rows.shape[1], rows.element_size(), copies)
+    seconds = _measured(rows, size, p, held, generator)
+    return Preflight(
+        memory=memory, seconds=seconds, samples=held, dimension=rows.shape[1], advice=_advice(held, size, seconds)
+    )
+
+
+def estimate_memory(samples: int, size: int, dimension: int, bytes_a_number: int, copies: int = 2) -> int:
+    """Bytes at the peak of a build, by the rule at the head of this file."""
+    data = samples * (dimension * (copies * bytes_a_number + DOUBLES) + PER_SAMPLE)
+    moving = min(MOST_POINTS, PER_POINT * size, 24 * samples * size)
+    return int(BASE + data + moving)
+
+
+def _probe(rows: int, size: int) -> int:
+    return min(rows, max(PROBE, PROBE_PER_POINT * size))
+
+
+def _held(rows: int | None, endless: bool, size: int, dimension: int, samples: int | None) -> int:
+    """How many rows `build_coreset` holds."""
+    if samples is not None:
+        return samples if rows is None else min(samples, rows)
+    if rows is not None:
+        return rows
+    return max(HELD, HELD_PER_POINT * size, LINE_HELD if endless and dimension == 1 else 0)
+
+
+def _measured(rows: torch.Tensor, size: int, p: float, held: int, generator: torch.Generator) -> float:
+    """Seconds of a build: a transport from scratch, and then one a step from the potential of the step before."""
+    points = repeat_to(rows[torch.randperm(len(rows), generator=generator)[:size]], size, generator).clone()
+    with torch.inference_mode(False), torch.no_grad():
+        problem = make_problem(points, rows, p)
+        began = time.perf_counter()
+        found = solve(problem, tolerance=1e-2, exact=False, start=None, max_steps=100)
+        cold = time.perf_counter() - began
+        points += 0.01 * rows.std(0, correction=0) * torch.randn(points.shape, generator=generator).to(points)
+        problem = make_problem(points, rows, p)
+        began = time.perf_counter()
+        solve(problem, tolerance=1e-3, exact=False, start=found.potential, max_steps=100)
+        warm = time.perf_counter() - began
+    return (cold + STEPS * warm) * max(1.0, held / len(rows))
+
+
+def _advice(held: int, size: int, seconds: float) -> tuple[str, ...]:
+    advice = []
+    if held < 20 * size:
+        advice.append(
+            f"{held / size:.1f} samples a point are few: the points will fit them rather than what is behind them."
+        )
+    if seconds > 60 and held > HELD_PER_POINT * size:
+        enough = HELD_PER_POINT * size
+        less = _duration(seconds * enough / held)
+        advice.append(f"samples={enough} would be enough for {size} points, and take {less}.")
+    return tuple(advice)
+
+
+def _duration(seconds: float) -> str:
+    if math.isinf(seconds) or seconds >= 7200:
+        return f"{seconds / 3600:.0f} hours"
+    return f"{seconds:.1f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"

@@ -1,0 +1,69 @@
+"""The number that a certificate is: an interval for W_p, and where its two ends come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+ASYMPTOTIC = {
+    "clt": "the confidence holds in the limit of many samples (central limit theorem, finite variance)",
+    "bernstein": "nothing: the confidence holds for every number of samples, if the bound on the cost is true",
+}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Certificate:
+    """lower <= W_p(nu, mu) <= upper, at a stated confidence, for points nu and the distribution mu that was sampled.
+
+    Attributes:
+        lower, upper: the interval for W_p, rooted, in the unit of the data; both ends hold together.
+        p: power of the cost.
+        confidence: of the interval.
+        dual: estimate from below, of E f_v(Y) <= W_p^p, not rooted.
+        value: estimate from above, the cost of a feasible plan on the fresh samples, not rooted.
+        standard_error: of `dual`, not rooted; `value` fluctuates by the same amount.
+        samples: fresh samples that the interval comes from.
+        potential_samples: other samples, that the potential comes from.
+        method: "clt" or "bernstein" (then McDiarmid's inequality above).
+        asymptotic: what of the confidence holds only in the limit.
+        tail_share: part of the variance that is due to a single sample, in [0, 1]. Much of it means that the tails
+            decide, and that the interval may be too short.
+        concentration: part of the cost within those tenth of the cells that cost most, in [0, 1]; 0.1 if all are alike.
+        potential: (n,) the potential v.
+        cell_mass: (n,) mass of its cells in the fresh samples.
+        moved: mass that the plan moved out of its cell.
+    """
+
+    lower: float
+    upper: float
+    p: float
+    confidence: float
+    dual: float
+    value: float
+    standard_error: float
+    samples: int
+    potential_samples: int
+    method: str
+    asymptotic: str
+    tail_share: float
+    concentration: float
+    potential: Tensor
+    cell_mass: Tensor
+    moved: float
+
+    @property
+    def gap(self) -> float:
+        """(value - dual) / value: what the potential and the feasible plan lose; sampling errors are not in it."""
+        return max(self.value - self.dual, 0.0) / self.value if self.value > 0 else 0.0
+
+    @property
+    def relative_width(self) -> float:
+        """(upper - lower) / upper."""
+        return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
+
+    def __repr__(self) -> str:
+        return (
+            f"Certificate({self.lower:.6g} <= W_{self.p:g} <= {self.upper:.6g}, confidence={self.confidence:g}, "
+            f"samples={self.samples}, gap={self.gap:.1e}, method={self.method})"
+        )

@@ -1,0 +1,287 @@
+"""`certify`: how far points are from the distribution itself, not from a sample of it.
+
+    x_i points, b_i weights: nu      Y, Y_1 .. Y_m independent samples of mu      mu_m the empirical measure of the Y_k
+    c(y, x) = |y - x|^p              v a potential with sum b v = 0               f_v(y) = min_i c(y, x_i) - v_i
+    D(v) = E f_v(Y)                  D_m(v) = (1/m) sum_k f_v(Y_k)                W = W_p^p(nu, mu) = max_v D(v) = D(v*)
+
+Below. v was found from other samples, so it is fixed and D_m(v) is a mean of m independent numbers with expectation
+D(v) <= W. Let e be what `interval` subtracts at probability delta = (1 - confidence)/2: with probability 1 - delta,
+
+    D_m(v) - e <= D(v) <= W.                                                                                    (1)
+
+Above. Let U_m be the cost of any plan between mu_m and nu, found from Y_1 .. Y_m in whatever way. It is at least the
+least cost, which by duality is at least the semi-dual at every potential, so at v* too:
+
+    U_m >= W_p^p(mu_m, nu) = max_v D_m(v) >= D_m(v*),      E D_m(v*) = D(v*) = W.
+
+v* depends on mu and nu alone, not on the samples, so D_m(v*) is again a mean of m independent numbers, with expectation
+W. With e* as much as such a mean can fall short of its expectation at probability delta: with probability 1 - delta,
+
+    W <= D_m(v*) + e* <= U_m + e*.                                                                              (2)
+
+(That E U_m >= W is Jensen's inequality for the convex function W_p^p(., nu); (2) says how far U_m can be below it.) So
+neither side needs more than an inequality for independent numbers: how v was found and how the plan was found only
+decide how far D_m(v) and U_m are apart, not whether the interval is right.
+
+Together. (1) and (2) fail with probability at most 2 delta = 1 - confidence (Bonferroni). Nothing is lost by that: if
+e = e*, (1) fails only if D_m(v) > W + e and (2) only if U_m < W - e, and D_m(v) <= U_m always, so the two never fail at
+once, and the probability that one does is the sum.
+
+What is asymptotic. With "clt", e is that of the central limit theorem with a correction for skewness, so the
+probability is 1 - delta only in the limit m to infinity and if E c(Y, x_i)^2 is finite; and e* is computed with the
+deviation of f_v in place of f_v*, which is right in the limit of many potential samples, where v tends to v* up to a
+constant (del Barrio, Gonzalez-Sanz, Loubes 2024), and off by at most max |v - v*| before. With `bound` = B nothing is:
+if 0 <= c <= B, then |f_v(y) - f_v(y')| <= max_i |c(y, x_i) - c(y', x_i)| <= B for every v, v* among them; e is then
+Maurer and Pontil's empirical Bernstein bound, and e* McDiarmid's, which needs no deviation.
+
+Roots. t -> t^(1/p) is increasing, so the p-th root of both ends is an interval for W_p with the same confidence. It is
+taken last, of ends that are a few standard errors apart: never of a sampling error, whose root is far larger.
+
+Without replacement. A table is read in random order, each row once. Is mu the distribution that its rows were drawn
+from, they are independent and all of the above holds. Is mu the table itself, they are not, but their mean is at least
+as close to its expectation as with replacement (Hoeffding 1963, section 6).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from ..sources import Source, as_source
+from ..transport.choose import check_engine, make_engine
+from ..transport.cost import pairwise
+from ..transport.engine import HardPass, chunk_elements
+from ..transport.problem import Problem, check_power, make_problem
+from ..transport.solve import check_count
+from .certificate import ASYMPTOTIC, Certificate
+from .fresh import FreshRows
+from .interval import bernstein, clt, mcdiarmid
+from .ledger import Ledger
+from .moments import Moments
+from .plan import Plan, feasible_plan
+from .points import Points, check_dimension, make_generator, read_points, saw_the_source
+from .potential import Fitted, fit_potential
+
+TAILS = 0.25  # of the variance in one sample: the central limit theorem is not to be trusted
+FEWEST = 30  # fresh samples
+
+
+def certify(
+    coreset: Any,
+    source: Any,
+    p: float = 2,
+    confidence: float = 0.95,
+    samples: int = 100_000,
+    *,
+    bound: float | None = None,
+    seed: int | Generator = 0,
+    engine: str = "auto",
+) -> Certificate:
+    """An interval for the distance W_p between a coreset and the distribution that a source samples from.
+
+    Below, the mean over fresh samples of the semi-dual at a potential that never saw them; above, the cost of a
+    feasible plan on them; each with its fluctuation:
+
+        mean_k f_v(Y_k) - e  <=  W_p^p(nu, mu)  <=  sum_ki pi_ki |Y_k - x_i|^p + e.
+
+    The module's docstring proves it. Samples are read once, in batches, and not kept.
+
+    Args:
+        coreset: a `Coreset`, a `BuildResult`, anything with .points (n, d) and .weights (n,), or points (n, d) of
+            equal weight.
+        source: anything that `as_source` reads. A distribution or callable is endless. A table or loader is split into
+            rows for the potential and rows for the interval; for a statement on the population its rows must not have
+            built the coreset: see `hold_out`. A loader or iterator is read in its own order: shuffle it.
+        p: power of the cost, p >= 1.
+        confidence: probability with which both ends hold together, in (0, 1).
+        samples: most fresh samples for the interval, whose width falls with their square root; a source that ends
+            earlier gives fewer. Others are used for the potential.
+        bound: a number B with |y - x_i|^p <= B for every possible sample y and every point; makes the confidence hold
+            for any number of samples, with a wider interval. None: central limit theorem.
+        seed: int or generator.
+        engine: as in `transport`.
+
+    Returns:
+        `Certificate`: the interval, rooted, and what it comes from.
+
+    Raises:
+        TypeError, ValueError: unusable arguments or samples, named; a sample that breaks `bound`.
+
+    Warns:
+        UserWarning: the source is the finite set that built the coreset; a single sample decides the variance.
+
+    Example:
+        >>> import torch, torchcoreset as tc
+        >>> normal = torch.distributions.Normal(0.0, 1.0)
+        >>> found = tc.certify(torch.tensor([[-0.8], [0.8]]), normal, samples=20_000)
+        >>> found.lower < 0.6028 < found.upper, round(found.upper, 1)
+        (True, 0.6)
+
+    Source: the bounds are those of semi-discrete duality (Claici, Genevay, Solomon 2020, section 4); the fluctuation is
+        that of del Barrio, Gonzalez-Sanz, Loubes (2024).
+    """
+    check_power(p)
+    check_confidence(confidence)
+    check_count(samples, "samples")
+    check_bound(bound)
+    check_engine(engine)
+    points, read = read_points(coreset), as_source(source)
+    warn_if_seen(points, read)
+    with torch.inference_mode(False), torch.no_grad():
+        passed = one_pass(points, read, p, samples, make_generator(seed), engine, bound=bound)
+    return make_certificate(passed, p, confidence, bound)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What one pass over fresh samples has found.
+
+    Attributes:
+        moments: of f_v.
+        plan: a feasible plan.
+        fitted: the potential.
+    """
+
+    moments: Moments
+    plan: Plan
+    fitted: Fitted
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch of fresh samples, in their own coordinates and in those of the engine.
+
+    Attributes:
+        rows: (k, d) as the source gave them.
+        cells: their Laguerre cells.
+    """
+
+    rows: Tensor
+    cells: HardPass
+
+
+def one_pass(
+    points: Points,
+    source: Source,
+    p: float,
+    samples: int,
+    generator: Generator,
+    engine: str,
+    *,
+    bound: float | None = None,
+    image: Tensor | None = None,
+    look: Callable[[Fitted], Callable[[Batch], tuple[Tensor, Tensor] | None]] | None = None,
+) -> Pass:
+    """Find a potential, then go once through fresh samples.
+
+    Args:
+        points, source, p, samples, generator, engine, bound: as for `certify`.
+        image: (n, d') what a map makes of the points.
+        look: given the potential, what to do with each batch; with `image` it returns what the map makes of the
+            samples, (k, d'), and the costs to the image of each one's point, (k,).
+    """
+    fresh = FreshRows(source, points.x.device, generator)
+    fitted = fit_potential(points, fresh, p, samples, engine)
+    left = samples if fresh.size is None else min(samples, fresh.size - fitted.seen)
+    ledger, moments = Ledger(points.b, max(left, 1), fitted.samples), Moments()
+    visit = look(fitted) if look is not None else None
+    for rows in fresh.batches(samples):
+        check_dimension(points, rows)
+        # In float64: a cell that float32 takes for the nearest one would put the lower end too high.
+        problem = make_problem(points.x, rows, p, points.b, dtype=torch.float64)
+        cells = make_engine(problem, engine).hard(fitted.v)
+        if bound is not None:
+            check_costs(problem, bound)
+        moments.add(cells.cost - fitted.v[cells.cell])
+        found = visit(Batch(rows, cells)) if visit is not None else None
+        ledger.add(problem.y, cells, *(found or ()))
+    if moments.count < FEWEST:
+        raise ValueError(
+            f"source: {moments.count} rows were left to certify with, after {fitted.seen} for the potential; expected "
+            f"at least {FEWEST}. Give more rows, or more `samples`."
+        )
+    x = points.x.double()
+    x = x - x.median(0).values
+    plan = feasible_plan(ledger, x, fitted.v, p, image, error=moments.standard_error)
+    return Pass(moments, plan, fitted)
+
+
+def make_certificate(passed: Pass, p: float, confidence: float, bound: float | None) -> Certificate:
+    """The interval from what a pass has found."""
+    moments, plan, delta = passed.moments, passed.plan, (1 - confidence) / 2
+    if bound is None:
+        below, above = clt(moments, delta, above=False), clt(moments, delta, above=True)
+    else:
+        below, above = bernstein(moments, delta, bound), mcdiarmid(moments.count, delta, bound)
+    method = "clt" if bound is None else "bernstein"
+    if method == "clt" and moments.tail_share > TAILS:
+        warnings.warn(
+            f"source: one of {moments.count} samples makes {moments.tail_share:.0%} of the variance: the tails decide, "
+            "and the interval may be too short. Take more samples, scale or clip the features, or use p=1.",
+            UserWarning,
+            stacklevel=3,
+        )
+    value = max(plan.value, moments.mean)  # equal up to rounding where they cross
+    share = plan.cost_share.sort(descending=True).values
+    return Certificate(
+        lower=max(moments.mean - below, 0.0) ** (1 / p),
+        upper=(value + above) ** (1 / p),
+        p=p,
+        confidence=confidence,
+        dual=moments.mean,
+        value=value,
+        standard_error=moments.standard_error,
+        samples=moments.count,
+        potential_samples=passed.fitted.samples,
+        method=method,
+        asymptotic=ASYMPTOTIC[method],
+        tail_share=moments.tail_share,
+        concentration=float(share[: math.ceil(len(share) / 10)].sum()),
+        potential=passed.fitted.v,
+        cell_mass=plan.cell_mass,
+        moved=plan.moved,
+    )
+
+
+def check_costs(problem: Problem, bound: float) -> None:
+    """Raise ValueError if a cost exceeds the bound that the user gave."""
+    largest = 0.0
+    for rows in torch.split(problem.y, max(16, chunk_elements(problem.x.device) // len(problem.x))):
+        largest = max(largest, float(pairwise(rows, problem.x, problem.p).max()))
+    if largest > bound * (1 + 1e-9):
+        raise ValueError(
+            f"bound: got {bound:g}, and a sample is at a cost |y - x|^p of {largest:g} from a point; expected a bound "
+            "on all of them. Give a true bound, or None for the central limit theorem."
+        )
+
+
+def check_confidence(confidence: float) -> None:
+    """Raise ValueError unless 0 < confidence < 1."""
+    if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
+        raise ValueError(f"confidence: got {confidence!r}; expected a probability in (0, 1), such as 0.95.")
+
+
+def check_bound(bound: float | None) -> None:
+    """Raise ValueError unless the bound is None or a positive number."""
+    if bound is not None and not 0 < bound < math.inf:
+        raise ValueError(
+            f"bound: got {bound!r}; expected the largest possible cost |y - x|^p, a positive number, or None."
+        )
+
+
+def warn_if_seen(points: Points, source: Source) -> None:
+    """Warn if these very rows built the coreset."""
+    if saw_the_source(points, source):
+        warnings.warn(
+            "source: these rows built the coreset, so the interval speaks of the table, not of the population behind "
+            "it, to which the distance is larger. Split first: build, fresh = tc.hold_out(data), build on the one and "
+            "certify on the other. For the table alone, tc.transport is exact.",
+            UserWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,188 @@
+"""`expectation_error`: what a coreset is for, checked for one function.
+
+    Y_k samples of mu, M of them      x_i, b_i points: nu      T(y) cell of y, W_1 potential      g(y) = f(x_T(y))
+
+The error is E f(Y) - sum_i b_i f(x_i). f(y) and g(y) are alike, because y is near its point, so f - beta g varies
+little. But E g(Y) = sum_i mu(cell i) f(x_i) is not sum_i b_i f(x_i): the cells of a fitted potential have the masses b
+only to within its sampling error, which is as large as the errors to be found. Taking them for equal would bias the
+answer. What is right is to estimate E g as well, from many more samples, which costs no call of f (Neyman's double
+sampling, 1938):
+
+    estimate = mean over m of (f - beta g) + beta mean over M of g - sum_i b_i f(x_i),        m of the M samples,
+    variance = var(f - beta g) (1/m - 1/M) + var(f) / M.
+
+It is unbiased for every fixed beta; beta = cov(f, g) / var(g) comes from the samples of the potential. Where calling f
+is what costs, m calls are worth nearly M. At m = M it is the plain mean, and a control variate could not help.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from ..sources import as_source
+from ..transport.choose import check_engine, make_engine
+from ..transport.problem import make_problem
+from ..transport.solve import check_count
+from .certificate import Certificate
+from .certify import Batch, check_confidence, make_certificate, one_pass, warn_if_seen
+from .maps import Map, at_rest, values_of
+from .moments import Moments
+from .points import Points, make_generator, read_points
+from .potential import Fitted
+
+PILOT = 1000  # calls of f to find beta
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ExpectationError:
+    """lower <= |E_mu f - E_nu f| <= upper, at a stated confidence.
+
+    Attributes:
+        lower, upper: the interval for the absolute error, in the unit of f.
+        error: estimate of E_mu f - E_nu f, with its sign.
+        standard_error: its standard deviation.
+        expectation: E_nu f, what the coreset says.
+        confidence: of the interval; it holds in the limit of many samples.
+        samples: fresh samples.
+        evaluations: of them, those at which f was called.
+        beta: factor of the control variate f(x_T).
+        variance_ratio: variance of the estimate over that of the plain mean of as many calls of f.
+        distance: the `Certificate` of W_1 from the same samples.
+        lipschitz_bound: L times distance.upper, above the error of every function with this constant; None without L.
+    """
+
+    lower: float
+    upper: float
+    error: float
+    standard_error: float
+    expectation: float
+    confidence: float
+    samples: int
+    evaluations: int
+    beta: float
+    variance_ratio: float
+    distance: Certificate
+    lipschitz_bound: float | None
+
+    def __repr__(self) -> str:
+        bound = "" if self.lipschitz_bound is None else f", L W_1={self.lipschitz_bound:.6g}"
+        return (
+            f"ExpectationError({self.lower:.6g} <= |E_mu f - E_nu f| <= {self.upper:.6g}, error={self.error:.6g}, "
+            f"confidence={self.confidence:g}, evaluations={self.evaluations}{bound})"
+        )
+
+
+def expectation_error(
+    coreset: Any,
+    source: Any,
+    f: Map,
+    confidence: float = 0.95,
+    samples: int = 100_000,
+    *,
+    evaluations: int | None = None,
+    lipschitz: float | None = None,
+    seed: int | Generator = 0,
+    engine: str = "auto",
+) -> ExpectationError:
+    """|E_mu f - E_nu f| with an interval: how wrong a coreset's mean of f is.
+
+    estimate = mean_m(f - beta f(x_T)) + beta mean_M(f(x_T)) - sum_i b_i f(x_i); the module's docstring says why.
+
+    Args:
+        coreset, source, confidence, seed, engine: as for `certify`.
+        f: from (k, d) to (k,) numbers; a module is called in evaluation mode and left as it was.
+        samples: M, fresh samples that are sorted into cells.
+        evaluations: m, calls of f on fresh samples, at most `samples`; None for a tenth of them. Besides, f is called
+            at the points and at up to 1000 other samples.
+        lipschitz: a constant L with |f(s) - f(t)| <= L |s - t|, for the bound L W_1.
+
+    Returns:
+        `ExpectationError`.
+
+    Raises:
+        TypeError, ValueError: as for `certify`; f gives anything but one finite number a row.
+
+    Example:
+        >>> import torch, torchcoreset as tc
+        >>> normal = torch.distributions.Normal(0.0, 1.0)
+        >>> found = tc.expectation_error(torch.tensor([[-0.8], [0.8]]), normal, lambda y: y.square(), samples=20_000)
+        >>> found.lower < 0.36 < found.upper  # E Y^2 = 1, and the points say 0.64
+        True
+
+    Source: double sampling: Neyman (1938). L W_1: Kantorovich and Rubinstein (1958).
+    """
+    check_confidence(confidence)
+    check_count(samples, "samples")
+    calls = max(samples // 10, 1) if evaluations is None else evaluations
+    check_count(calls, "evaluations")
+    if calls > samples:
+        raise ValueError(f"evaluations: got {calls} with {samples} samples; expected at most as many.")
+    if lipschitz is not None and not 0 <= lipschitz < math.inf:
+        raise ValueError(f"lipschitz: got {lipschitz!r}; expected a finite constant >= 0, or None.")
+    check_engine(engine)
+    points, read = read_points(coreset), as_source(source)
+    warn_if_seen(points, read)
+    with torch.inference_mode(False), torch.no_grad(), at_rest(f):
+        double = _DoubleSample(f, points, calls, engine)
+        passed = one_pass(points, read, 1, samples, make_generator(seed), engine, look=double.start)
+    distance = make_certificate(passed, 1, confidence, None)
+    expectation = float(points.b @ double.at_points)
+    error = double.residual.mean + double.beta * double.proxy.mean - expectation
+    m, total = double.residual.count, double.proxy.count
+    variance = double.residual.variance * (1 / m - 1 / total) + double.plain.variance / total
+    half = NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(variance)
+    plain = double.plain.variance / m
+    return ExpectationError(
+        lower=max(abs(error) - half, 0.0),
+        upper=abs(error) + half,
+        error=error,
+        standard_error=math.sqrt(variance),
+        expectation=expectation,
+        confidence=confidence,
+        samples=total,
+        evaluations=m,
+        beta=double.beta,
+        variance_ratio=variance / plain if plain > 0 else 1.0,
+        distance=distance,
+        lipschitz_bound=None if lipschitz is None else lipschitz * distance.upper,
+    )
+
+
+class _DoubleSample:
+    """Means over the m samples at which f is called, and over all M."""
+
+    def __init__(self, f: Map, points: Points, calls: int, engine: str) -> None:
+        self.f, self.points, self.calls, self.engine = f, points, calls, engine
+        self.at_points = values_of(f, points.x)
+        self.beta = 0.0
+        self.plain, self.residual, self.proxy = Moments(), Moments(), Moments()
+
+    def start(self, fitted: Fitted) -> Callable[[Batch], None]:
+        """Find beta on samples that the estimate does not see."""
+        rows = fitted.rows[:PILOT]
+        cells = make_engine(make_problem(self.points.x, rows, 1, self.points.b), self.engine).hard(fitted.v)
+        self.beta = _regression(values_of(self.f, rows), self.at_points[cells.cell])
+        return self.visit
+
+    def visit(self, batch: Batch) -> None:
+        """Count in a batch; f is called until the calls are used up."""
+        proxy = self.at_points[batch.cells.cell]
+        self.proxy.add(proxy)
+        left = self.calls - self.plain.count
+        if left > 0:
+            values = values_of(self.f, batch.rows[:left])
+            self.plain.add(values)
+            self.residual.add(values - self.beta * proxy[:left])
+
+
+def _regression(values: Tensor, proxy: Tensor) -> float:
+    centred = proxy - proxy.mean()
+    square = float(centred.square().sum())
+    return float(centred @ (values - values.mean())) / square if square > 0 else 0.0

@@ -1,0 +1,137 @@
+"""What one pass over fresh samples leaves behind: cells, costs, and the samples that could change cell.
+
+    x (n, d) points, b (n,) weights      v (n,) potential, fixed      y samples, m of them      T(y) the cell of y
+
+A feasible plan sends every sample to its cell T(y), except that cells with too many samples give some away. Which ones
+is known only at the end, but not who is a candidate: the samples of each cell that lose least by leaving. So a pass
+keeps these, a few hundred a cell, and of all others no more than their number and the sum of their costs. Memory does
+not grow with m.
+
+Should a cell have to give away more than its candidates, it gives a share of all its other samples alike: by
+Minkowski's inequality their mean cost to another point x_j is at most ((mean cost to x_i)^(1/p) + |x_i - x_j|)^p. So
+the plan is feasible, and its cost an upper bound, whatever v is; a good v only makes it tight.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..transport.engine import HardPass
+
+QUOTA = 16  # candidates of every cell
+SPREADS = 4.0  # standard deviations of a cell's surplus that its candidates should cover
+MOST_ELEMENTS = 1 << 25  # of the float64 costs of all candidates to all points: 256 MiB
+MOST_LISTED = 1 << 18  # candidates where the costs are listed instead
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Samples that could change cell.
+
+    Attributes:
+        y: (k, d) samples.
+        cell: (k,) their cells.
+        slack: (k,) what each loses by leaving for the second nearest point.
+        cost: (k,) cost to the point of the cell.
+        image: (k, d') what a map makes of the samples, or (k, 0).
+        image_cost: (k,) cost between the images, 0 without a map.
+    """
+
+    y: Tensor
+    cell: Tensor
+    slack: Tensor
+    cost: Tensor
+    image: Tensor
+    image_cost: Tensor
+
+    def joined(self, other: Candidates) -> Candidates:
+        """These and others."""
+        return Candidates(*(torch.cat(pair) for pair in zip(self.parts(), other.parts(), strict=True)))
+
+    def picked(self, index: Tensor) -> Candidates:
+        """Some of these."""
+        return Candidates(*(part[index] for part in self.parts()))
+
+    def parts(self) -> tuple[Tensor, ...]:
+        """All columns."""
+        return (self.y, self.cell, self.slack, self.cost, self.image, self.image_cost)
+
+
+class Ledger:
+    """Counts, cost sums and candidates of the cells.
+
+    Args:
+        b: (n,) weights of the points.
+        expected: samples that will come.
+        fitted: samples that the potential comes from, which says how far the cells may be off.
+
+    Attributes:
+        seen: samples so far.
+        count: (n,) samples of each cell.
+        cost: (n,) sum of their costs.
+        image_cost: (n,) sum of the costs between their images.
+        held: the candidates.
+    """
+
+    def __init__(self, b: Tensor, expected: int, fitted: int) -> None:
+        n = len(b)
+        self.b = b
+        self.seen = 0
+        self.count = b.new_zeros(n)
+        self.cost, self.image_cost = b.new_zeros(n), b.new_zeros(n)
+        self.held: Candidates | None = None
+        spread = (expected * b).sqrt() + expected * (b / fitted).sqrt()
+        quota = QUOTA + SPREADS * spread
+        most = MOST_LISTED if n > 2048 else MOST_ELEMENTS // n
+        self._quota = quota * min(1.0, most / float(quota.sum()))
+        self._threshold = torch.full_like(b, math.inf)  # slack beyond which a sample is no candidate
+
+    def add(self, y: Tensor, cells: HardPass, image: Tensor | None = None, image_cost: Tensor | None = None) -> None:
+        """Enter a batch of samples."""
+        n, cell = len(self.b), cells.cell
+        if image is None or image_cost is None:
+            image, image_cost = y.new_empty(len(y), 0), torch.zeros_like(cells.cost)
+        self.seen += len(y)
+        self.count += torch.bincount(cell, minlength=n)
+        self.cost += torch.bincount(cell, weights=cells.cost, minlength=n)
+        self.image_cost += torch.bincount(cell, weights=image_cost, minlength=n)
+        slack = cells.slack.double()
+        near = (slack <= self._threshold[cell]).nonzero()[:, 0]
+        columns = (y, cell, slack, cells.cost, image, image_cost)
+        new = Candidates(*(column[near] for column in columns))
+        self.held = new if self.held is None else self.held.joined(new)
+        if len(self.held.cell) > 2 * float(self._quota.sum()):
+            self._prune()
+
+    def finish(self) -> Candidates:
+        """The candidates within their quota, after the last batch."""
+        self._prune()
+        assert self.held is not None, "a pass has samples"
+        return self.held
+
+    def _prune(self) -> None:
+        """Keep the quota of each cell: those with the least slack."""
+        assert self.held is not None, "there are candidates to prune"
+        cell, slack = self.held.cell, self.held.slack
+        order = torch.argsort(slack)
+        order = order[torch.argsort(cell[order], stable=True)]
+        first = torch.searchsorted(cell[order], torch.arange(len(self.b), device=cell.device))
+        rank = torch.arange(len(order), device=cell.device) - first[cell[order]]
+        kept = order[rank < self._quota[cell[order]]]
+        self.held = self.held.picked(kept)
+        full = torch.bincount(self.held.cell, minlength=len(self.b)) + 1 > self._quota
+        largest = torch.full_like(self.b, -math.inf).scatter_reduce_(0, self.held.cell, self.held.slack, "amax")
+        self._threshold = torch.where(full, largest, math.inf)
+
+    def others(self, candidates: Candidates) -> tuple[Tensor, Tensor, Tensor]:
+        """Of the samples that are no candidates, in each cell: number, mean cost and mean cost of images, (n,) each."""
+        n = len(self.b)
+        number = self.count - torch.bincount(candidates.cell, minlength=n)
+        cost = self.cost - torch.bincount(candidates.cell, weights=candidates.cost, minlength=n)
+        image_cost = self.image_cost - torch.bincount(candidates.cell, weights=candidates.image_cost, minlength=n)
+        some = number.clamp(min=1)
+        return number, (cost / some).clamp(min=0), (image_cost / some).clamp(min=0)

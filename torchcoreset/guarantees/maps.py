@@ -1,0 +1,49 @@
+"""Calling the user's function or network, and leaving it as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+Map = Callable[[Tensor], Tensor]
+
+
+@contextmanager
+def at_rest(network: Map) -> Iterator[None]:
+    """A network in evaluation mode, so that no buffer changes; every module gets its own mode back."""
+    modules = list(network.modules()) if isinstance(network, nn.Module) else []
+    modes = [module.training for module in modules]
+    try:
+        if isinstance(network, nn.Module):
+            network.eval()
+        yield
+    finally:
+        for module, mode in zip(modules, modes, strict=True):
+            module.training = mode
+
+
+def image_of(network: Map, rows: Tensor, name: str) -> Tensor:
+    """The image (k, d') of rows (k, d), without a graph; one number a row becomes a column."""
+    with torch.no_grad():
+        image = network(rows)
+    if not isinstance(image, Tensor) or image.dim() == 0 or len(image) != len(rows):
+        got = f"shape {tuple(image.shape)}" if isinstance(image, Tensor) else type(image).__name__
+        raise ValueError(f"{name}: got {got} for {len(rows)} rows; expected a tensor with one row for each row.")
+    image = image.detach().reshape(len(rows), -1)
+    if not bool(torch.isfinite(image).all()):
+        raise ValueError(f"{name}: it gives NaN or infinity for some samples; expected finite numbers.")
+    return image
+
+
+def values_of(f: Map, rows: Tensor) -> Tensor:
+    """The numbers f(y) (k,), float64, of rows (k, d)."""
+    values = image_of(f, rows, "f")
+    if values.shape[1] != 1:
+        raise ValueError(
+            f"f: got {values.shape[1]} numbers for each row; expected one. Call once for each component: an "
+            "interval for several at once needs a higher confidence in each."
+        )
+    return values[:, 0].double()

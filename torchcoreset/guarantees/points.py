@@ -1,0 +1,67 @@
+"""What is certified: points and weights, read from whatever holds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Generator, Tensor
+
+from ..sources import Source, mark_of
+from ..transport.problem import as_table, check_finite, normalised
+
+
+@dataclass(frozen=True)
+class Points:
+    """Checked points that carry weight.
+
+    Attributes:
+        x: (n, d), detached, in their own dtype.
+        b: (n,) weights, float64, positive, sum 1.
+        built_on: mark of the finite source that they were built on, if it is known.
+    """
+
+    x: Tensor
+    b: Tensor
+    built_on: str | None
+
+
+def read_points(coreset: Any) -> Points:
+    """Points from a coreset, the result of a build, or a tensor; those of weight zero are left out."""
+    held = getattr(coreset, "coreset", coreset)
+    points, weights = getattr(held, "points", None), getattr(held, "weights", None)
+    if points is None:
+        if not (isinstance(held, Tensor) or hasattr(held, "__array__") or isinstance(held, (list, tuple))):
+            raise TypeError(
+                f"coreset: got {type(coreset).__name__}; expected something with .points and .weights, such as a "
+                "Coreset or the result of build_coreset, or a tensor of points (n, d)."
+            )
+        points = held
+    x = as_table(points, "coreset")
+    check_finite(x, "coreset")
+    b = normalised(weights, len(x), "coreset.weights", x.device)
+    used = b > 0
+    return Points(x[used], b[used], getattr(held, "built_on", None))
+
+
+def check_dimension(points: Points, rows: Tensor) -> None:
+    """Raise ValueError unless the rows of the source have as many columns as the points."""
+    if len(rows) and rows.shape[1] != points.x.shape[1]:
+        raise ValueError(
+            f"source: got samples of dimension {rows.shape[1]} for points of dimension {points.x.shape[1]}; expected "
+            "the same. Give the data that the points stand in for, with the same columns."
+        )
+
+
+def saw_the_source(points: Points, source: Source) -> bool:
+    """Whether the points are known to have been built on the very rows of this source."""
+    return points.built_on is not None and points.built_on == mark_of(source)
+
+
+def make_generator(seed: int | Generator) -> Generator:
+    """A CPU generator from a seed, or the one given."""
+    if isinstance(seed, Generator):
+        return seed
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise ValueError(f"seed: got {seed!r}; expected an int or a torch.Generator.")
+    return Generator().manual_seed(seed)

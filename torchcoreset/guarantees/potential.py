@@ -1,0 +1,125 @@
+"""A potential from samples of its own, so that the samples that certify have had no say in it.
+
+    x (n, d) points, b (n,) their weights      v (n,) potential      D semi-dual      m samples that will certify
+
+How good v is shows on a separate set: there the value minus D(v) is what v loses, and that falls as n over the number
+of samples that v comes from. If it is more than a part of the standard error that the certificate will have, as many
+samples are taken as this rule asks for, and v is solved again on all of them together.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..transport.choose import make_engine
+from ..transport.problem import make_problem
+from ..transport.solve import solve
+from .fresh import FreshRows
+from .points import Points, check_dimension
+
+FIRST_SHARE = 0.1  # of the certifying samples: what the first potential comes from, and as many to look at it
+FIRST_PER_POINT = 20
+LOOSE = 0.5  # standard errors that a potential may lose
+MOST_SHARE = 0.5  # of a finite source
+ROUGH = 1e-2  # relative gap that shows what accuracy is needed; with thousands of points, less would take minutes
+MANY = 2048  # points beyond which it is also good enough, and the potential is not looked at, for the same reason
+MOST_ELEMENTS = 1 << 25  # numbers held for the potential: 256 MiB in float64
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A potential, and what it comes from.
+
+    Attributes:
+        v: (n,) float64, centred.
+        samples: how many samples it comes from.
+        seen: how many were used up, for it and for looking at it.
+        rows: (k, d) the samples that it comes from.
+    """
+
+    v: Tensor
+    samples: int
+    seen: int
+    rows: Tensor
+
+
+def fit_potential(points: Points, fresh: FreshRows, p: float, samples: int, engine: str) -> Fitted:
+    """A potential for points, from rows that are taken from `fresh` and not given to anyone else.
+
+    Args:
+        points: n points with their weights.
+        fresh: the rows; of a finite source at most MOST_SHARE are taken.
+        p: power of the cost.
+        samples: how many will certify, which says how good the potential has to be.
+        engine: as in `transport`.
+
+    Raises:
+        ValueError: the source has too few rows to be split, or of another dimension.
+    """
+    n = len(points.x)
+    first = max(math.ceil((FIRST_SHARE if n <= MANY else 1) * samples), FIRST_PER_POINT * n)
+    if fresh.size is not None:
+        first = min(first, math.floor(MOST_SHARE * fresh.size / 2))
+    rows, look = _two_sets(fresh, first)
+    check_dimension(points, rows)
+    v, mean, error = _solved(points, rows, p, None, samples, engine)
+    if n == 1 or n > MANY:
+        fresh.put_back(look)
+        return Fitted(v, len(rows), len(rows), rows)
+    problem = make_problem(points.x, look, p, points.b)
+    found = solve(problem, tolerance=_tolerance(mean, error), exact=False, start=v, max_steps=100, engine=engine)
+    dual = _semi_dual(points, look, p, v, engine)
+    loss, seen = found.value - dual, len(rows) + len(look)
+    if loss > LOOSE * error:
+        most = min(samples, MOST_ELEMENTS // rows.shape[1])
+        if fresh.size is not None:
+            most = min(most, math.floor(MOST_SHARE * fresh.size))
+        wanted = min(most, math.ceil(seen * loss / (LOOSE * max(error, 1e-300))))
+        more = fresh.take(wanted - seen) if wanted > seen else rows[:0]
+        seen += len(more)
+        rows = torch.cat((rows, look, more) if len(more) else (rows, look))
+        v, _, _ = _solved(points, rows, p, v, samples, engine)
+    return Fitted(v, len(rows), seen, rows)
+
+
+def _two_sets(fresh: FreshRows, first: int) -> tuple[Tensor, Tensor]:
+    """Two sets of at most `first` rows; half of what there is goes back, if the source ends with them."""
+    rows, look = fresh.take(max(first, 1)), fresh.take(max(first, 1))
+    if len(look) < first:  # an end that nobody could know of
+        both = torch.cat((rows, look)) if len(look) else rows
+        part = len(both) // 4
+        rows, look = both[:part], both[part : 2 * part]
+        fresh.put_back(both[2 * part :])
+    if not len(rows) or not len(look):
+        raise ValueError(
+            "source: it ended after fewer than 4 rows; expected some to find a potential with and others to certify "
+            "with. Give more rows, a distribution or a callable."
+        )
+    return rows, look
+
+
+def _tolerance(mean: float, error: float) -> float:
+    """Relative gap to solve to: a quarter of the relative error that the certificate will have."""
+    return min(max(0.25 * error / mean, 1e-5), 1e-2) if mean > 0 else 1e-3
+
+
+def _solved(
+    points: Points, rows: Tensor, p: float, start: Tensor | None, samples: int, engine: str
+) -> tuple[Tensor, float, float]:
+    """The potential of these rows, the value, and the standard error that `samples` others will have."""
+    problem = make_problem(points.x, rows, p, points.b)
+    found = solve(problem, tolerance=ROUGH, exact=False, start=start, max_steps=100, engine=engine)
+    error = float(found.transform.std()) / math.sqrt(samples) if len(rows) > 1 else math.inf
+    tolerance = _tolerance(found.value, error)
+    if found.gap > tolerance and len(points.x) <= MANY:
+        start = found.potential
+        found = solve(problem, tolerance=tolerance, exact=False, start=start, max_steps=100, engine=engine)
+    return found.potential, found.value, error
+
+
+def _semi_dual(points: Points, rows: Tensor, p: float, v: Tensor, engine: str) -> float:
+    return make_engine(make_problem(points.x, rows, p, points.b), engine).hard(v).dual
