@@ -2,7 +2,7 @@
 
 from .advice import Preflight, Report, SizeResult, doctor, preflight, size_for
 from .coresets import BuildResult, Comparison, Coreset, Step, build_coreset, compare_divergences
-from .errors import ConvergenceError, ConvergenceWarning
+from .errors import ConvergenceError, ConvergenceWarning, DriftWarning
 from .guarantees import (
     Certificate,
     ExpectationError,
@@ -14,7 +14,7 @@ from .guarantees import (
 )
 from .losses import CoresetLoss, Discrepancy, SinkhornResult, energy_distance, mmd, sinkhorn_divergence, wasserstein
 from .sources import Pushforward, Source, as_source, hold_out
-from .transport import Coupling, Status, Transport, transport
+from .transport import Coupling, Status, StreamStatus, StreamTransport, Transport, transport
 
 __all__ = [
     "BuildResult",
@@ -26,6 +26,7 @@ __all__ = [
     "CoresetLoss",
     "Coupling",
     "Discrepancy",
+    "DriftWarning",
     "ExpectationError",
     "Preflight",
     "Pushforward",
@@ -36,6 +37,8 @@ __all__ = [
     "Source",
     "Status",
     "Step",
+    "StreamStatus",
+    "StreamTransport",
     "Transport",
     "as_source",
     "build_coreset",

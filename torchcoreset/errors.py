@@ -27,3 +27,15 @@ class ConvergenceError(RuntimeError):
     def __init__(self, message: str, result: Any = None) -> None:
         super().__init__(message)
         self.result = result
+
+
+class DriftWarning(UserWarning):
+    """The distribution behind a stream has moved; the running potential follows it.
+
+    Attributes:
+        result: the `StreamTransport` of the batch that showed it.
+    """
+
+    def __init__(self, message: str, result: Any = None) -> None:
+        super().__init__(message)
+        self.result = result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
@@ -9,17 +10,19 @@ import torch
 from torch import Tensor, nn
 
 from ..transport.result import Transport
+from ..transport.stream import MEMORY_DIMENSIONS, Memory
 from .discrepancy import Discrepancy, EnergySettings, MMDSettings
 from .kernels import KernelFunction
 from .memory import Remembered
+from .online import OnlineSettings, stream_value
 from .sinkhorn import SinkhornSettings
 from .uncompiled import uncompiled
 from .wasserstein import WassersteinSettings
 
-Settings = WassersteinSettings | SinkhornSettings | EnergySettings | MMDSettings
+Settings = WassersteinSettings | SinkhornSettings | EnergySettings | MMDSettings | OnlineSettings
 
 # What a coreset can minimise. The fields of the settings are the options that each of them takes.
-DIVERGENCES: dict[str, type[Settings]] = {
+DIVERGENCES: dict[str, type[WassersteinSettings | SinkhornSettings | EnergySettings | MMDSettings]] = {
     "wasserstein": WassersteinSettings,
     "sinkhorn": SinkhornSettings,
     "energy": EnergySettings,
@@ -37,7 +40,15 @@ class CoresetLoss(nn.Module):
 
     Every call compares with the samples it is given. On minibatches that is the distance to the minibatch, which
     is larger than the distance to the distribution and pulls the points inwards: 7 % excess W_2^2 at 2 samples a
-    point, 0.01 % at 50. Use batches of at least 20 samples a point.
+    point, 0.01 % at 50. Use batches of at least 20 samples a point, or `online=True`.
+
+    With `online=True` the samples of each call are a batch of a stream, of any size. The value is the semi-dual of the
+    batch at a running potential that the batches before it have shaped: an unbiased estimate of a lower bound of W_p^p
+    between points and stream, which becomes W_p^p itself as the potential converges; its gradients are exact. Each call
+    in training mode then counts as a new batch, whose part in the potential is as large as its number of samples
+    (by Kish's rule if they are weighted). The first batch, and the first with another number of points, is measured at
+    its own potential. Points may move in any way, by any optimizer: the potential moves with them. Samples of a batch
+    should be independent, and batches in random order. n x n numbers are remembered, whatever the length of the stream.
 
     In training code: autocast around it changes nothing inside; `torch.compile` leaves its graph for the solver;
     `torch.func.grad` works, in eval mode without a trace, while vmap, forward mode and second derivatives are refused;
@@ -58,19 +69,30 @@ class CoresetLoss(nn.Module):
         debias, backend, scaling: for "sinkhorn", as in `sinkhorn_divergence`.
         kernel: for "mmd", as in `mmd`.
         constant: for all but "wasserstein": include the term of the samples with themselves.
+        online: samples are batches of a stream; for "wasserstein", and without its tolerance, exact and max_steps.
+        forgetting: for online=True, in [0, 1): least weight of a batch in what is remembered. 0, the default, remembers
+            all batches until the stream is seen to move; 0.01 no more than about a hundred, for a stream that never
+            stands still, at the price of a potential that keeps the noise of a hundred batches.
 
     Attributes:
         divergence: its name.
         settings: all options of the divergence, with their defaults; each of them is an attribute as well.
-        potential: (n,) float64 buffer, empty before the first call in training mode, and always for "energy" and "mmd".
-        last: of the last call, a `Transport`, `SinkhornResult` or `Discrepancy`; None before it. Not part of the state,
-            of copies or of pickles.
+        potential: (n,) float64 buffer, empty before the first call in training mode, and always for "energy" and "mmd";
+            online, of the points that have weight. Buffers stay float64 when the module is moved to another type.
+        online: whether a stream is followed; its state is in more buffers.
+        last: of the last call, a `Transport`, `SinkhornResult` or `Discrepancy`, or online a `StreamTransport`; None
+            before it. Not part of the state, of copies or of pickles.
 
     Raises:
         ValueError: unusable settings or inputs, or an option that the divergence would ignore; points, potential and
             optimizer are as before the call.
 
-    Gradient: see the function of the divergence.
+    Warns:
+        ConvergenceWarning: the tolerance was not reached.
+        DriftWarning: online, the distribution of the stream has moved; once for each time that it does.
+
+    Gradient: see the function of the divergence. Online, in points, samples and both weights, that of the value at the
+    running potential v: sum_k a_k grad c(y_k, x_i) over cell i, v_i, and the c-transform.
 
     Example:
         >>> import torch, torchcoreset as tc
@@ -83,6 +105,21 @@ class CoresetLoss(nn.Module):
         ...     optimizer.step()
         >>> x.tolist(), loss.last.status.value
         ([0.5, 2.5], 'converged')
+
+        A stream, in batches of 20 normal numbers:
+
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> x = torch.nn.Parameter(torch.tensor([-2.0, 0.0, 1.0]))
+        >>> loss, optimizer = tc.CoresetLoss(p=2, online=True), torch.optim.SGD([x], lr=0.05)
+        >>> for _ in range(200):
+        ...     optimizer.zero_grad()
+        ...     loss(x, torch.randn(20, generator=generator)).backward()
+        ...     optimizer.step()
+        >>> loss.last.status.value, abs(loss.last.estimate - 0.207) < 4 * loss.last.standard_error
+        ('tracking', True)
+
+    Source of the running potential: Bercu, Bigot, Gadat, Siviero (2023), stochastic Newton; here with hard cells, a
+    shared curvature average, and a potential that moves with the points.
     """
 
     potential: Tensor
@@ -103,18 +140,24 @@ class CoresetLoss(nn.Module):
         backend: str | None = None,
         scaling: float | None = None,
         kernel: str | KernelFunction | None = None,
+        online: bool = False,
+        forgetting: float | None = None,
     ) -> None:
         super().__init__()
         options = {
             "p": p, "tolerance": tolerance, "exact": exact, "max_steps": max_steps, "engine": engine, "blur": blur,
             "relative_blur": relative_blur, "debias": debias, "constant": constant, "backend": backend,
-            "scaling": scaling, "kernel": kernel,
+            "scaling": scaling, "kernel": kernel, "forgetting": forgetting,
         }  # fmt: skip
         self.divergence = divergence
-        self.settings = make_settings(divergence, {name: value for name, value in options.items() if value is not None})
+        self.online = online
+        given = {name: value for name, value in options.items() if value is not None}
+        self.settings = make_settings(divergence, given, online=online)
         self.last: Transport | Any = None
         self._memory = Remembered()
-        self.register_buffer("potential", torch.empty(0, dtype=torch.float64))
+        self._stream: Memory | None = None
+        for name, dimensions in self._buffer_dimensions().items():
+            self.register_buffer(name, torch.empty((0,) * dimensions, dtype=torch.float64))
 
     @uncompiled
     def forward(
@@ -125,6 +168,8 @@ class CoresetLoss(nn.Module):
         sample_weights: Tensor | None = None,
     ) -> Tensor:
         """The divergence between points (n, d) and samples (m, d); all else as in its function."""
+        if isinstance(self.settings, OnlineSettings):
+            return self._follow(self.settings, points, samples, point_weights, sample_weights)
         known = len(self.potential) == len(points) and bool(torch.isfinite(self.potential).all())
         value, result = self.settings.evaluate(
             points, samples, point_weights, sample_weights,
@@ -136,9 +181,32 @@ class CoresetLoss(nn.Module):
             self.potential = result.potential
         return value
 
+    def _follow(self, settings: OnlineSettings, *inputs: Any) -> Tensor:
+        """The value of a batch of a stream, which is remembered in training mode."""
+        value, found = stream_value(settings, self._memory_of_stream(), *inputs)
+        self.last = found.transport
+        if self.training:
+            self._stream = found.memory
+            self._buffers.update(found.memory.tensors())  # 13 calls of setattr would take longer than the batch
+            found.report()
+        return value
+
+    def _memory_of_stream(self) -> Memory | None:
+        """What the buffers hold: the object of the last call, which knows a factor, if they are still its own."""
+        buffers = self._buffers
+        if self.potential.numel() == 0:
+            return None
+        if self._stream is None or any(tensor is not buffers[name] for name, tensor in self._stream.tensors().items()):
+            self._stream = Memory.from_tensors({name: getattr(self, name) for name in MEMORY_DIMENSIONS})
+        return self._stream
+
+    def _buffer_dimensions(self) -> dict[str, int]:
+        return MEMORY_DIMENSIONS if self.online else {"potential": 1}
+
     def extra_repr(self) -> str:
         """Settings, and how the last call ended."""
         shown = [] if self.divergence == "wasserstein" else [f"divergence={self.divergence!r}"]
+        shown += ["online=True"] if self.online else []
         for field in fields(self.settings):
             value = getattr(self.settings, field.name)
             if value is not None:
@@ -157,31 +225,52 @@ class CoresetLoss(nn.Module):
 
     def _is_setting(self, name: str) -> bool:
         settings = self.__dict__.get("settings")
-        return settings is not None and name in {field.name for field in fields(settings)}
+        return settings is not None and name in settings.__dataclass_fields__
 
     def __getstate__(self) -> dict[str, Any]:
         """The module without its last result and its memory, which know tensors as large as the samples.
 
         The potential is its own: a shallow copy, which shares parameters, would write to it.
         """
-        return {**self.__dict__, "_buffers": dict(self._buffers), "last": None, "_memory": Remembered()}
+        return {
+            **self.__dict__,
+            "_buffers": dict(self._buffers),
+            "last": None,
+            "_memory": Remembered(),
+            "_stream": None,
+        }
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
-        """Take a potential of any length: it is not known before the first call how many points there are."""
-        saved = state_dict.get(prefix + "potential")
-        if isinstance(saved, Tensor) and saved.dim() == 1:
-            self.potential = self.potential.new_empty(saved.shape)
+        """Take buffers of any length: it is not known before the first call how many points there are."""
+        for name, dimensions in self._buffer_dimensions().items():
+            saved = state_dict.get(prefix + name)
+            if isinstance(saved, Tensor) and saved.dim() == dimensions:
+                setattr(self, name, getattr(self, name).new_empty(saved.shape))
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> CoresetLoss:
+        """Buffers follow the module to a device, and keep their float64."""
+        before = dict(self._buffers)
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        for name, tensor in before.items():
+            now = self._buffers[name]
+            if tensor is not None and now is not None and now.dtype != tensor.dtype:
+                self._buffers[name] = tensor.to(now.device)
+        return self
 
-def make_settings(divergence: str, options: dict[str, Any]) -> Settings:
-    """The settings of a divergence.
+
+def make_settings(divergence: str, options: dict[str, Any], *, online: bool = False) -> Settings:
+    """The settings of a divergence, or of a stream.
 
     Raises:
         ValueError: no divergence has this name, it would ignore an option, or an option is unusable.
     """
     if divergence not in DIVERGENCES:
         raise ValueError(f"divergence: got {divergence!r}; expected one of {', '.join(map(repr, DIVERGENCES))}.")
+    if not isinstance(online, bool):
+        raise ValueError(f"online: got {online!r}; expected True or False.")
+    if online or "forgetting" in options:
+        return _online_settings(divergence, options, online)
     chosen = DIVERGENCES[divergence]
     for name in options:
         if name not in {field.name for field in fields(chosen)}:
@@ -191,3 +280,21 @@ def make_settings(divergence: str, options: dict[str, Any]) -> Settings:
                 f"{' or '.join(map(repr, takers))}. Leave it out."
             )
     return chosen(**options)
+
+
+def _online_settings(divergence: str, options: dict[str, Any], online: bool) -> OnlineSettings:
+    if not online:
+        raise ValueError(
+            "forgetting: given with online=False, which has no use for it. Set online=True or leave it out."
+        )
+    if divergence != "wasserstein":
+        raise ValueError(
+            f"online: got True with divergence={divergence!r}; expected it only with 'wasserstein', whose dual can "
+            "be followed over batches. Leave one of them out."
+        )
+    for name in options:
+        if name not in {field.name for field in fields(OnlineSettings)}:
+            raise ValueError(
+                f"{name}: given with online=True, which has no use for it: no batch is solved. Leave it out."
+            )
+    return OnlineSettings(**options)

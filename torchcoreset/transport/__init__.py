@@ -11,9 +11,12 @@ balance     surplus mass along shortest paths         balance_lists    the same,
 solver      from a problem to bounds that meet        solve     `transport`: the public way in
 sinkhorn    entropic transport at a given eta         geomloss  the same by geomloss' iteration
 entropic    what an entropic potential is worth       result    what comes back
+running     the potential of a stream, by stochastic Newton    boundaries    how it moves with the points
+drift       whether the stream has moved              stream    one batch of it, measured and remembered
 """
 
 from .result import Coupling, Status, Transport
 from .solve import transport
+from .stream import StreamStatus, StreamTransport
 
-__all__ = ["Coupling", "Status", "Transport", "transport"]
+__all__ = ["Coupling", "Status", "StreamStatus", "StreamTransport", "Transport", "transport"]

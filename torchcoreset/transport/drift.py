@@ -1,0 +1,91 @@
+"""Whether the distribution behind a stream has moved, whatever the points do.
+
+    y (m, d) a batch, a (m,)      f (m, 2 d) features of its samples: y - o and its square, o the first batch's mean
+
+The mean of each feature over the last batches is compared with its mean over all that are remembered, in standard
+errors. Both variances are estimated and the larger one taken, so that one outlier does not look like a change. A shift
+of a mean or of a spread shows; a change that keeps those of every column does not, and is met by the cells' masses
+alone (`running.surprise`). Samples that depend on each other, such as those of a Markov chain, look like a drift.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+RECENT = 1 / 32  # weight of a batch in the recent mean, at least
+NESTED = 4.0  # times as heavy as in the long mean, at least
+FEWEST, SAMPLES = 8.0, 30.0  # batches of the long mean and samples of the recent one from which on the test speaks
+EVERY = 4.0  # batches the test is made
+LEVEL = 30.0  # squared standard errors, beyond 2 log(features): 1e-7 of independent tests on a stream that stands still
+REMAINS = 1 / RECENT / 2  # batches that the long mean counts as after a drift
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moments:
+    """What the test remembers, float64; tensors are replaced and never written to.
+
+    Attributes:
+        origin: (d,) from which features are measured.
+        long: (2, 2 d) means of features and of their squares over all that is remembered.
+        recent: (2, 2 d) the same over the last batches.
+        spans: (3,) batches of the long mean, and the variances of both means in units of that of one sample.
+    """
+
+    origin: Tensor
+    long: Tensor
+    recent: Tensor
+    spans: Tensor
+
+
+def features(samples: Tensor, a: Tensor, origin: Tensor) -> Tensor:
+    """Means of features and of their squares, (2, 2 d): the contribution of a batch (m, d) of weights a (m,)."""
+    y = samples.double() - origin
+    squares = y.square()
+    powers = torch.cat((y, squares, squares, squares.square()), 1)
+    return (a @ powers).view(2, -1)
+
+
+def first_moments(samples: Tensor, a: Tensor, worth: float) -> Moments:
+    """What a first batch leaves behind."""
+    origin = a @ samples.double()
+    means = features(samples, a, origin)
+    return Moments(origin=origin, long=means, recent=means, spans=origin.new_tensor([1.0, 1 / worth, 1 / worth]))
+
+
+def watched(moments: Moments, means: Tensor, worth: float, share: float, forgetting: float) -> tuple[Moments, bool]:
+    """What is remembered after a batch, and whether the stream has moved.
+
+    Args:
+        moments: before it.
+        means: of the batch, from `features`.
+        worth: samples that the batch is worth.
+        share: of an average batch.
+        forgetting: least weight of an average batch in what is remembered; the long mean goes further back.
+    """
+    age, long_noise, recent_noise = moments.spans.tolist()
+    age += share
+    slow = min(1.0, max(share / age, share * forgetting / NESTED))  # remembered longer, to be told apart
+    fast = min(1.0, max(share * RECENT, NESTED * slow))
+    long = moments.long + slow * (means - moments.long)
+    recent = moments.recent + fast * (means - moments.recent)
+    long_noise = (1 - slow) ** 2 * long_noise + slow**2 / worth
+    recent_noise = (1 - fast) ** 2 * recent_noise + fast**2 / worth
+    due = age // EVERY > (age - share) // EVERY
+    has_moved = due and age >= FEWEST and recent_noise * SAMPLES <= 1 and far_apart(long, recent, recent_noise)
+    if has_moved:  # what was long ago says nothing any more
+        long, long_noise, age = recent, recent_noise, min(age, REMAINS)
+    spans = moments.spans.new_tensor([age, long_noise, recent_noise])
+    return replace(moments, long=long, recent=recent, spans=spans), has_moved
+
+
+def far_apart(long: Tensor, recent: Tensor, noise: float) -> bool:
+    """Whether a mean has left the other by more than its `noise`, the variance of a mean of unit variance, explains."""
+    difference = (recent[0] - long[0]).square()
+    variance = torch.maximum(*(means[1] - means[0].square() for means in (long, recent))).clamp(min=0)
+    limit = (LEVEL + 2 * math.log(len(difference))) * noise
+    # Rounding of a column that hardly varies is no motion.
+    return bool((difference > limit * variance + 1e-12 * long[1]).any())
