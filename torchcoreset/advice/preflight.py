@@ -7,8 +7,8 @@ reported, m d (2 s + 16); m x 150 bytes of cells, costs, slacks and plan; and th
 cell to all points, which grow with n up to a limit of the solver. The constants were fitted to the peak of the process
 (tests/advice/test_preflight.py checks them to a factor of 2). Measured and estimated MiB, (n, m, d), float32:
 
-    (10, 1M, 2) 205, 215    (50, 1M, 2) 218, 239    (100, 200k, 16) 175, 183    (500, 100k, 8) 277, 353
-    (1000, 50k, 8) 636, 636    (100, 300k, 64) 615, 562
+    (10, 500k, 2) 109, 108    (50, 1M, 2) 204, 216    (50, 200k, 2) 50, 65    (100, 200k, 16) 170, 147
+    (500, 100k, 8) 200, 218    (1000, 50k, 8) 584, 376    (20, 30k, 100) 115, 90
 
 Time is measured, not modelled: one transport as a step of the build makes it, on a part of the samples, scaled up.
 """
@@ -31,10 +31,10 @@ from ..transport.problem import check_power, make_problem
 from ..transport.solve import check_count, solve
 
 MIB = 1 << 20
-BASE = 20 * MIB  # what any build takes
+BASE = 10 * MIB  # what any build takes
 PER_SAMPLE = 150  # bytes of a sample beside its coordinates
 DOUBLES = 16  # bytes of a coordinate in two float64 copies
-PER_POINT, MOST_POINTS = 0.6 * MIB, 640 * MIB  # of the samples that may change cell
+PER_POINT, MOST_POINTS = 0.35 * MIB, 640 * MIB  # of the samples that may change cell
 STEPS = 40  # of a typical build by fixed points, until it has settled
 PROBE = 20_000  # samples of the transport that is measured
 PROBE_PER_POINT = 20
