@@ -16,6 +16,8 @@ from ..transport.choose import check_engine
 from ..transport.problem import check_power, make_problem
 from ..transport.result import Status, Transport
 from ..transport.solve import check_count, report_unconverged, solve
+from . import averaging
+from .averaging import AveragedFixedPoint
 from .coreset import Coreset
 from .fixed_point import FixedPoint
 from .gradient import GradientDescent, OptimizerFactory
@@ -30,6 +32,7 @@ DEFAULT_STEPS = {"auto": 300, "fixed_point": 300, "sgd": 1000, "gradient": 300}
 COARSE, COARSE_LEAST = 50, 10_000  # samples a point, and at least, on which points move before they do on all samples
 COARSE_TOLERANCE = 1e-2  # a part of the samples misleads by more than this
 HELD, HELD_PER_POINT, LINE_HELD = 100_000, 200, 400_000  # samples held of a source that has no size
+FEW = 1000  # samples a point, held of an endless source, below which points are averaged over fresh ones
 HELD_OF_FILE = 1 << 26  # numbers held of a file: 256 MiB in float32
 BATCH = 50  # samples a point in a batch of Algorithm 1
 
@@ -90,7 +93,9 @@ def build_coreset(
         sample_weights: (rows,) weights of the source's rows, for tables, map-style datasets and files, or the name of
             a file's column; equal if None.
         samples: most samples to hold in memory. None holds all rows of a table, dataset, loader or file, and
-            max(100000, 200 n) samples of a distribution or callable, 400000 if they are one-dimensional. A file of
+            max(100000, 200 n) samples of a distribution or callable, 400000 if they are one-dimensional; where these
+            are fewer than 1000 a point, "fixed_point" goes on with as many fresh ones in each of 30 steps and returns
+            the average of their points, which fits the distribution better than any one set of samples. A file of
             more than 2^26 numbers is sampled uniformly down to these, unless this says otherwise. Of an iterator or
             a loader without a length the next max(100000, 200 n) rows are held, which are its head: shuffle what is
             sorted, or give the loader a length.
@@ -142,23 +147,36 @@ def build_coreset(
             # The default rate falls to zero over all steps: standing still before that is only noise.
             points = run.descend(descent, len(y), until_settled=optimizer is not None)
             return run.result(points, b, y, a)
-        points, potential = _fixed_point(run, points, b, y, a, generator)
+        fresh = read if read.endless and samples is None and len(y) < FEW * size else None
+        points, potential = _fixed_point(run, points, b, y, a, generator, fresh)
         return run.result(points, b, y, a, potential)
 
 
 def _fixed_point(
-    run: _Run, points: Tensor, b: Tensor, y: Tensor, a: Tensor | None, generator: Generator
+    run: _Run, points: Tensor, b: Tensor, y: Tensor, a: Tensor | None, generator: Generator, fresh: Source | None
 ) -> tuple[Tensor, Tensor | None]:
-    """Algorithm 2 on a part of the samples, if that is much smaller, then on all; points and last potential."""
+    """Algorithm 2 on a part of the samples, if that is much smaller, then on all; points and last potential.
+
+    With a source of fresh samples it ends on those."""
     potential: Tensor | None = None
+    loose = max(run.tolerance, COARSE_TOLERANCE)
     coarse = max(COARSE * run.size, COARSE_LEAST)
     if len(y) > 2 * coarse:
         part = as_source(y, a).draw(coarse, generator)
         rough = FixedPoint(points, b, part, None, run.p, run.inner, run.engine)
-        points = run.descend(rough, coarse, tolerance=max(run.tolerance, COARSE_TOLERANCE))
+        points = run.descend(rough, coarse, tolerance=loose)
         potential = rough.potential
     descent = FixedPoint(points, b, y, a, run.p, run.inner, run.engine, potential)
-    return run.descend(descent, len(y)), descent.potential
+    points = run.descend(descent, len(y), tolerance=run.tolerance if fresh is None else loose)
+    potential = descent.potential
+    steps = min(averaging.STEPS, run.steps - len(run.history))
+    if fresh is None or steps < 1:
+        return points, potential
+    status = run.status  # values of fresh samples scatter: they say nothing of whether points have settled
+    averaged = AveragedFixedPoint(points, b, fresh, len(y), run.p, steps, generator, run.engine, potential)
+    points = run.descend(averaged, len(y), until_settled=False, steps=steps)
+    run.status = status
+    return points, averaged.potential
 
 
 def _check_settings(
@@ -235,12 +253,19 @@ class _Run:
         self._began = time.perf_counter()
 
     def descend(
-        self, descent: Descent, samples: int, *, until_settled: bool = True, tolerance: float | None = None
+        self,
+        descent: Descent,
+        samples: int,
+        *,
+        until_settled: bool = True,
+        tolerance: float | None = None,
+        steps: int | None = None,
     ) -> Tensor:
-        """Evaluate and move until the value has settled or the steps are used up; returns the points."""
+        """Evaluate and move until the value has settled or the steps, or those of the run, are used up; the points."""
         tolerance = self.tolerance if tolerance is None else tolerance
+        last = self.steps if steps is None else len(self.history) + steps
         self.status = Status.MAX_STEPS
-        while len(self.history) < self.steps:
+        while len(self.history) < last:
             result = descent.evaluate()
             step = Step(
                 step=len(self.history),
