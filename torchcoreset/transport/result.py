@@ -74,7 +74,7 @@ class Transport:
     Attributes:
         value: the cost of `plan`, W_p^p(points, samples) from above (p-th power, not rooted).
         lower: the semi-dual at `potential`, W_p^p from below.
-        gap: (value - lower) / value, the relative distance between the bounds; 0 when both agree to rounding.
+        gap: (value - lower) / value, the relative distance between the bounds; 0 where the value itself is rounding.
         potential: (n,) float64 dual potential v, centred so that sum_i b_i v_i = 0.
         transform: (m,) float64 c-transform min_i(c_ki - v_i), the potential of the samples.
         plan: the feasible plan, as `Coupling`; samples on a cell's boundary may be split.

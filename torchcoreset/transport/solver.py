@@ -292,7 +292,7 @@ class Solver:
         return Transport(
             value=self.value,
             lower=min(self.lower, self.value),
-            gap=self.gap,
+            gap=max(self.value - self.lower, 0.0) / self.value if self.value > self.noise else 0.0,
             potential=self.potential - shift,
             transform=self.cells.cost - self.potential[self.cells.cell] + shift,
             plan=self.plan,
