@@ -12,7 +12,7 @@ from torch import Tensor
 
 import torchcoreset as tc
 from torchcoreset.guarantees.certify import TAILS
-from torchcoreset.guarantees.ledger import Ledger
+from torchcoreset.guarantees.ledger import Ledger, candidates
 from torchcoreset.guarantees.plan import feasible_plan
 from torchcoreset.testing import NORMAL, UNIFORM
 from torchcoreset.transport.choose import make_engine
@@ -96,7 +96,7 @@ def streamed(x: Tensor, y: Tensor, b: Tensor, v: Tensor, p: float, expected: int
     ledger = Ledger(b, expected, expected)
     for rows in y.split(700):
         problem = make_problem(x, rows, p, b, dtype=torch.float64)
-        ledger.add(problem.y, make_engine(problem, "auto").hard(v))
+        ledger.add(candidates(problem.y, make_engine(problem, "auto").hard(v)))
     shifted = x.double() - x.median(0).values.double()
     return feasible_plan(ledger, shifted, v, p)
 
@@ -107,7 +107,7 @@ def test_memory_does_not_grow_with_samples() -> None:
     for seed in range(20):
         rows = torch.randn(20_000, 2, generator=torch.Generator().manual_seed(seed))
         problem = make_problem(x, rows, 2, b, dtype=torch.float64)
-        ledger.add(problem.y, make_engine(problem, "auto").hard(torch.zeros_like(b)))
+        ledger.add(candidates(problem.y, make_engine(problem, "auto").hard(torch.zeros_like(b))))
     assert ledger.seen == 400_000
     assert len(ledger.finish().cell) <= 10 * (16 + 8 * 320)
 

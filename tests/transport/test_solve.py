@@ -519,7 +519,8 @@ LIST_SIZES = ((2, 40, 3000), (3, 80, 1000), (8, 120, 500))  # dimension, points,
 @pytest.fixture
 def many_points(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few points count as many: soft passes over lists, sparse overlaps, and balancing over lists."""
-    for name in ("dense", "overlap", "solver"):
+    monkeypatch.setattr(solver_module, "DENSE_BALANCE", 8)
+    for name in ("dense", "overlap"):
         monkeypatch.setattr(importlib.import_module(f"torchcoreset.transport.{name}"), "DENSE_POINTS", 8)
     monkeypatch.setattr(importlib.import_module("torchcoreset.transport.dense"), "SPARSE_FROM", 8)
     monkeypatch.setattr(importlib.import_module("torchcoreset.transport.multiscale"), "FEWEST", 12)

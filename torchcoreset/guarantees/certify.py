@@ -62,14 +62,15 @@ from ..transport.solve import check_count
 from .certificate import ASYMPTOTIC, Certificate
 from .fresh import FreshRows
 from .interval import bernstein, clt, mcdiarmid
-from .ledger import Ledger
+from .ledger import Candidates, Ledger, candidates, joined
 from .moments import Moments
-from .plan import Plan, feasible_plan
+from .plan import Plan, feasible_plan, solved_plan
 from .points import Points, check_dimension, make_generator, read_points, saw_the_source
 from .potential import Fitted, fit_potential
 
 TAILS = 0.25  # of the variance in one sample: the central limit theorem is not to be trusted
 FEWEST = 30  # fresh samples
+KEPT = 1 << 24  # numbers of fresh samples that are kept where points are many: 128 MiB
 
 
 def certify(
@@ -191,6 +192,8 @@ def one_pass(
     left = samples if fresh.size is None else min(samples, fresh.size - fitted.seen)
     ledger, moments = Ledger(points.b, max(left, 1), fitted.samples), Moments()
     visit = look(fitted) if look is not None else None
+    keep = ledger.short and left * points.x.shape[1] <= KEPT
+    kept: list[Candidates] = []
     for rows in fresh.batches(samples):
         check_dimension(points, rows)
         # In float64: a cell that float32 takes for the nearest one would put the lower end too high.
@@ -200,7 +203,10 @@ def one_pass(
             check_costs(problem, bound)
         moments.add(cells.cost - fitted.v[cells.cell])
         found = visit(Batch(rows, cells)) if visit is not None else None
-        ledger.add(problem.y, cells, *(found or ()))
+        rows_seen = candidates(problem.y, cells, *(found or ()))
+        ledger.add(rows_seen)
+        if keep:
+            kept.append(rows_seen)
     if moments.count < FEWEST:
         raise ValueError(
             f"source: {moments.count} rows were left to certify with, after {fitted.seen} for the potential; expected "
@@ -208,7 +214,11 @@ def one_pass(
         )
     x = points.x.double()
     x = x - x.median(0).values
-    plan = feasible_plan(ledger, x, fitted.v, p, image, error=moments.standard_error)
+    error = moments.standard_error
+    if keep:
+        plan = solved_plan(ledger, joined(kept), x, fitted.v, p, engine, image, error)
+    else:
+        plan = feasible_plan(ledger, x, fitted.v, p, image, error=error)
     return Pass(moments, plan, fitted)
 
 

@@ -48,10 +48,6 @@ class Candidates:
     image: Tensor
     image_cost: Tensor
 
-    def joined(self, other: Candidates) -> Candidates:
-        """These and others."""
-        return Candidates(*(torch.cat(pair) for pair in zip(self.parts(), other.parts(), strict=True)))
-
     def picked(self, index: Tensor) -> Candidates:
         """Some of these."""
         return Candidates(*(part[index] for part in self.parts()))
@@ -59,6 +55,18 @@ class Candidates:
     def parts(self) -> tuple[Tensor, ...]:
         """All columns."""
         return (self.y, self.cell, self.slack, self.cost, self.image, self.image_cost)
+
+
+def candidates(y: Tensor, cells: HardPass, image: Tensor | None = None, image_cost: Tensor | None = None) -> Candidates:
+    """All samples of a batch, with the cells of the potential."""
+    if image is None or image_cost is None:
+        image, image_cost = y.new_empty(len(y), 0), torch.zeros_like(cells.cost)
+    return Candidates(y, cells.cell, cells.slack.double(), cells.cost, image, image_cost)
+
+
+def joined(several: list[Candidates]) -> Candidates:
+    """Those of several batches."""
+    return Candidates(*(torch.cat(parts) for parts in zip(*(one.parts() for one in several), strict=True)))
 
 
 class Ledger:
@@ -75,6 +83,7 @@ class Ledger:
         cost: (n,) sum of their costs.
         image_cost: (n,) sum of the costs between their images.
         held: the candidates.
+        short: whether there is no room, or too little time, for all candidates that cells may have to give away.
     """
 
     def __init__(self, b: Tensor, expected: int, fitted: int) -> None:
@@ -87,23 +96,19 @@ class Ledger:
         spread = (expected * b).sqrt() + expected * (b / fitted).sqrt()
         quota = QUOTA + SPREADS * spread
         most = MOST_LISTED if n > 2048 else MOST_ELEMENTS // n
+        self.short = n > 2048 or float(quota.sum()) > most
         self._quota = quota * min(1.0, most / float(quota.sum()))
         self._threshold = torch.full_like(b, math.inf)  # slack beyond which a sample is no candidate
 
-    def add(self, y: Tensor, cells: HardPass, image: Tensor | None = None, image_cost: Tensor | None = None) -> None:
+    def add(self, batch: Candidates) -> None:
         """Enter a batch of samples."""
-        n, cell = len(self.b), cells.cell
-        if image is None or image_cost is None:
-            image, image_cost = y.new_empty(len(y), 0), torch.zeros_like(cells.cost)
-        self.seen += len(y)
+        n, cell = len(self.b), batch.cell
+        self.seen += len(cell)
         self.count += torch.bincount(cell, minlength=n)
-        self.cost += torch.bincount(cell, weights=cells.cost, minlength=n)
-        self.image_cost += torch.bincount(cell, weights=image_cost, minlength=n)
-        slack = cells.slack.double()
-        near = (slack <= self._threshold[cell]).nonzero()[:, 0]
-        columns = (y, cell, slack, cells.cost, image, image_cost)
-        new = Candidates(*(column[near] for column in columns))
-        self.held = new if self.held is None else self.held.joined(new)
+        self.cost += torch.bincount(cell, weights=batch.cost, minlength=n)
+        self.image_cost += torch.bincount(cell, weights=batch.image_cost, minlength=n)
+        new = batch.picked((batch.slack <= self._threshold[cell]).nonzero()[:, 0])
+        self.held = new if self.held is None else joined([self.held, new])
         if len(self.held.cell) > 2 * float(self._quota.sum()):
             self._prune()
 

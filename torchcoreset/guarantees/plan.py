@@ -1,5 +1,8 @@
 """From a ledger to a feasible plan on all fresh samples, and what it costs: surplus moved along shortest paths.
 
+Where points are so many that the ledger has no room for all candidates, and the samples few enough to be kept, their
+transport is solved instead.
+
 x (n, d) points      b (n,) weights      v (n,) potential      c cost      f a map, of which there may be none
 """
 
@@ -14,10 +17,13 @@ from torch import Tensor
 from ..transport.balance import DUST, balance, spread
 from ..transport.balance_lists import Lists, balance_lists
 from ..transport.cost import paired, pairwise_exact
+from ..transport.problem import make_problem
+from ..transport.solve import solve
 from .ledger import Candidates, Ledger
 
 DENSE_POINTS = 2048  # points beyond which each sample lists where it may go
 LEAST = 1e-6  # of the value: what detours may cost in any case
+SHARP, LOOSE = 0.25, 1e-2  # standard errors, and part of the value, that a solved plan may be above the best
 LISTED = 32  # nearest points in its list
 WASTED = 0.05  # standard errors of the value: what all detours together may cost
 BLOCK = 1 << 22  # elements of a block of costs
@@ -85,8 +91,35 @@ def feasible_plan(
         image_value,
         float(entries[2][~stays].sum()),
         ledger.count / m,
-        ledger.cost / ledger.cost.sum().clamp(min=1e-300),
+        _cost_share(ledger),
     )
+
+
+def solved_plan(
+    ledger: Ledger, kept: Candidates, x: Tensor, v: Tensor, p: float, engine: str, image: Tensor | None, error: float
+) -> Plan:
+    """The transport of all fresh samples, solved from the potential that came before them.
+
+    Args:
+        ledger: after the last batch.
+        kept: all samples.
+        engine: as in `transport`.
+        x, v, p, image, error: as for `feasible_plan`.
+    """
+    problem = make_problem(x, kept.y, p, ledger.b, dtype=torch.float64)
+    mean = float(ledger.cost.sum()) / ledger.seen
+    tolerance = min(max(SHARP * error / mean, LEAST), LOOSE) if mean > 0 else LOOSE
+    found = solve(problem, tolerance=tolerance, exact=False, start=v, max_steps=100, engine=engine)
+    moved, image_value = 0.0, 0.0
+    for rows, cols, mass in found.plan.blocks():
+        moved += float(mass[cols != kept.cell[rows]].sum())
+        if image is not None:
+            image_value += float(mass @ paired(kept.image[rows], image[cols], p))
+    return Plan(found.value, image_value, moved, ledger.count / ledger.seen, _cost_share(ledger))
+
+
+def _cost_share(ledger: Ledger) -> Tensor:
+    return ledger.cost / ledger.cost.sum().clamp(min=1e-300)
 
 
 def _minkowski(mean: Tensor, x: Tensor, some: Tensor, p: float) -> Tensor:

@@ -2,7 +2,7 @@
 
     x (n, d) points, b (n,) their weights      v (n,) potential      D semi-dual      m samples that will certify
 
-How good v is shows on a separate set: there the value minus D(v) is what v loses, and that falls as n over the number
+How good v is shows on a separate set: there the best D minus D(v) is what v loses, and that falls as n over the number
 of samples that v comes from. If it is more than a part of the standard error that the certificate will have, as many
 samples are taken as this rule asks for, and v is solved again on all of them together.
 """
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ..transport.choose import make_engine
 from ..transport.problem import make_problem
-from ..transport.solve import solve
+from ..transport.solve import solve_dual
 from .fresh import FreshRows
 from .points import Points, check_dimension
 
@@ -25,8 +25,7 @@ FIRST_SHARE = 0.1  # of the certifying samples: what the first potential comes f
 FIRST_PER_POINT = 20
 LOOSE = 0.5  # standard errors that a potential may lose
 MOST_SHARE = 0.5  # of a finite source
-ROUGH = 1e-2  # relative gap that shows what accuracy is needed; with thousands of points, less would take minutes
-MANY = 2048  # points beyond which it is also good enough, and the potential is not looked at, for the same reason
+ROUGH = 1e-2  # relative gap that shows what accuracy is needed
 MOST_ELEMENTS = 1 << 25  # numbers held for the potential: 256 MiB in float64
 
 
@@ -61,19 +60,19 @@ def fit_potential(points: Points, fresh: FreshRows, p: float, samples: int, engi
         ValueError: the source has too few rows to be split, or of another dimension.
     """
     n = len(points.x)
-    first = max(math.ceil((FIRST_SHARE if n <= MANY else 1) * samples), FIRST_PER_POINT * n)
+    first = max(math.ceil(FIRST_SHARE * samples), FIRST_PER_POINT * n)
     if fresh.size is not None:
         first = min(first, math.floor(MOST_SHARE * fresh.size / 2))
     rows, look = _two_sets(fresh, first)
     check_dimension(points, rows)
     v, mean, error = _solved(points, rows, p, None, samples, engine)
-    if n == 1 or n > MANY:
+    if n == 1:
         fresh.put_back(look)
         return Fitted(v, len(rows), len(rows), rows)
     problem = make_problem(points.x, look, p, points.b)
-    found = solve(problem, tolerance=_tolerance(mean, error), exact=False, start=v, max_steps=100, engine=engine)
+    found = solve_dual(problem, tolerance=_tolerance(mean, error), start=v, max_steps=100, engine=engine)
     dual = _semi_dual(points, look, p, v, engine)
-    loss, seen = found.value - dual, len(rows) + len(look)
+    loss, seen = found.lower - dual, len(rows) + len(look)
     if loss > LOOSE * error:
         most = min(samples, MOST_ELEMENTS // rows.shape[1])
         if fresh.size is not None:
@@ -112,13 +111,13 @@ def _solved(
 ) -> tuple[Tensor, float, float]:
     """The potential of these rows, the value, and the standard error that `samples` others will have."""
     problem = make_problem(points.x, rows, p, points.b)
-    found = solve(problem, tolerance=ROUGH, exact=False, start=start, max_steps=100, engine=engine)
+    found = solve_dual(problem, tolerance=ROUGH, start=start, max_steps=100, engine=engine)
     error = float(found.transform.std()) / math.sqrt(samples) if len(rows) > 1 else math.inf
-    tolerance = _tolerance(found.value, error)
-    if found.gap > tolerance and len(points.x) <= MANY:
+    tolerance = _tolerance(found.lower, error)
+    if tolerance < ROUGH:
         start = found.potential
-        found = solve(problem, tolerance=tolerance, exact=False, start=start, max_steps=100, engine=engine)
-    return found.potential, found.value, error
+        found = solve_dual(problem, tolerance=tolerance, start=start, max_steps=100, engine=engine)
+    return found.potential, found.lower, error
 
 
 def _semi_dual(points: Points, rows: Tensor, p: float, v: Tensor, engine: str) -> float:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -17,6 +18,8 @@ from .result import Coupling, Status, Transport
 from .solver import Solver
 
 EXACT_GAP = 1e-9
+
+Found = TypeVar("Found")
 
 
 def transport(
@@ -123,17 +126,71 @@ def solve(
     """
     v = None if start is None else check_start(start, problem)
     support = problem.b > 0
-    idle = not bool(support.all())
-    inner = replace(problem, x=problem.x[support], b=problem.b[support]) if idle else problem
-    v = v[support] if idle and v is not None else v
-    solver = Solver(inner, tolerance, exact, max_steps, engine)
-    result = None if solver.lacks_digits(v) else solver.run(v)
-    if result is None or solver.imprecise(result.lower):
-        inner = replace(inner, x=inner.x.double(), y=inner.y.double())
-        solver = Solver(inner, tolerance, exact, max_steps, engine)
-        solver.lacks_digits(v)
-        result = solver.run(v)
-    return _with_idle_points(result, problem, support) if idle else result
+    settings = (tolerance, exact, max_steps, engine)
+    if bool(support.all()):
+        return _in_enough_digits(problem, settings, v, Solver.run)[0]
+    result, _ = _in_enough_digits(_without_idle(problem, support), settings, _part(v, support), Solver.run)
+    return _with_idle_points(result, problem, support)
+
+
+@dataclass(frozen=True)
+class Dual:
+    """A potential that is nearly the best.
+
+    Attributes:
+        potential: (n,) float64, centred.
+        lower: the semi-dual there.
+        transform: (m,) float64 c-transform min_i(c_ki - v_i).
+    """
+
+    potential: Tensor
+    lower: float
+    transform: Tensor
+
+
+def solve_dual(
+    problem: Problem, *, tolerance: float, start: Tensor | None, max_steps: int, engine: str = "auto"
+) -> Dual:
+    """The dual side of a checked problem alone, without a plan and so without a proof of how good it is.
+
+    Newton's model expects the semi-dual to be within a tenth of the tolerance of its maximum. Where samples are few,
+    it is balancing a plan that takes most of the time of `solve`.
+    """
+    v = None if start is None else check_start(start, problem)
+    support = problem.b > 0
+    inner = problem if bool(support.all()) else _without_idle(problem, support)
+    _, solver = _in_enough_digits(inner, (tolerance, False, max_steps, engine), _part(v, support), Solver.ascend)
+    if solver.mean == 0:  # every sample lies on a point, and Newton has nothing to say of how to share them
+        solver.run(None)
+    shift = inner.b @ solver.potential
+    transform = solver.transform + shift
+    potential = _idle_potential(problem, support, solver.potential - shift, transform)
+    return Dual(potential, solver.lower, transform)
+
+
+def _in_enough_digits(
+    problem: Problem,
+    settings: tuple[float, bool, int, str],
+    start: Tensor | None,
+    run: Callable[[Solver, Tensor | None], Found],
+) -> tuple[Found, Solver]:
+    """What a solver finds, and the solver: in float64, if the problem's dtype cannot tell a gap of the tolerance."""
+    solver = Solver(problem, *settings)
+    if not solver.lacks_digits(start):
+        found = run(solver, start)
+        if not solver.imprecise(solver.lower):
+            return found, solver
+    solver = Solver(replace(problem, x=problem.x.double(), y=problem.y.double()), *settings)
+    solver.lacks_digits(start)
+    return run(solver, start), solver
+
+
+def _without_idle(problem: Problem, support: Tensor) -> Problem:
+    return replace(problem, x=problem.x[support], b=problem.b[support])
+
+
+def _part(v: Tensor | None, support: Tensor) -> Tensor | None:
+    return None if v is None else v[support]
 
 
 def check_start(start: Tensor, problem: Problem) -> Tensor:
@@ -152,11 +209,17 @@ def _with_idle_points(result: Transport, problem: Problem, support: Tensor) -> T
     n = len(problem.x)
     used = support.nonzero()[:, 0]
     plan = Coupling(result.plan.rows, used[result.plan.cols], result.plan.mass, (len(problem.y), n))
-    potential = result.potential.new_zeros(n)
-    potential[used] = result.potential
-    for i in (~support).nonzero()[:, 0].tolist():
-        point = problem.x[i].expand_as(problem.y)
-        potential[i] = (paired(problem.y, point, problem.p) - result.transform).min()
+    potential = _idle_potential(problem, support, result.potential, result.transform)
     mass = result.cell_mass.new_zeros(n)
     mass[used] = result.cell_mass
     return replace(result, plan=plan, potential=potential, cell_mass=mass)
+
+
+def _idle_potential(problem: Problem, support: Tensor, used: Tensor, transform: Tensor) -> Tensor:
+    """The potential of all points: `used` of those of some weight, of the others the highest that leaves them empty."""
+    potential = used.new_zeros(len(problem.x))
+    potential[support] = used
+    for i in (~support).nonzero()[:, 0].tolist():
+        point = problem.x[i].expand_as(problem.y)
+        potential[i] = (paired(problem.y, point, problem.p) - transform).min()
+    return potential

@@ -28,7 +28,6 @@ from .engine import Engine, HardPass
 from .line import sorted_transport
 from .multiscale import coarse_potential, coarse_sample
 from .newton import anneal, settle, target_ambiguity
-from .overlap import DENSE_POINTS
 from .problem import Problem
 from .result import Coupling, Status, Transport
 
@@ -46,6 +45,7 @@ NEAR, LOST, ASTRAY = 0.02, 0.3, 0.1
 BLURRED = 0.4  # part of the samples that a start which is not near is blurred over, to be annealed from there
 ROUNDS = 8  # of balancing, each with four times as many movable samples
 QUOTA = 16  # movable samples in every cell, beyond what its own surplus asks for
+DENSE_BALANCE = 4096  # points up to which movable samples know their costs to all of them: it is 3 times faster
 BUDGET = 0.2  # tolerances that balancing may waste: 0.5 is faster where it still succeeds at once (measured)
 LISTED = 4.0  # mean slacks of the movable samples within which points are listed
 ROW_ELEMENTS = 128  # of a movable sample with its list, roughly, where there are lists
@@ -83,15 +83,10 @@ class Solver:
         return self.problem.x.dtype != torch.float64 and self.noise > 0.5 * self.tolerance * dual
 
     def run(self, start: Tensor | None) -> Transport:
-        """Approach, correct and balance until the bounds meet."""
-        n, m = len(self.problem.x), len(self.problem.y)
-        v, cells, curvature = self._approach(start)
+        """Ascend and balance until the bounds meet."""
+        v, cells, curvature = self.ascend(start)
         if self.gap <= self.tolerance:
             return self._result(Status.CONVERGED)
-        if curvature is not None:
-            v, cells = self._correct(v, cells, curvature)
-            if start is not None and _marginal_error(cells, self.problem) > max(ASTRAY, SURPLUS * n / m):
-                return self.run(None)
         for round_ in range(ROUNDS):
             gap = self.gap
             v = self._balance(v, cells, widen=4**round_)
@@ -109,6 +104,16 @@ class Solver:
                 v, cells = self._correct(v, cells, curvature)
         return self._result(Status.STALLED)
 
+    def ascend(self, start: Tensor | None) -> tuple[Tensor, HardPass, Curvature | None]:
+        """Approach and correct: a potential near the best, its cells, and the curvature there if it has been needed."""
+        n, m = len(self.problem.x), len(self.problem.y)
+        v, cells, curvature = self._approach(start)
+        if curvature is not None:
+            v, cells = self._correct(v, cells, curvature)
+            if start is not None and _marginal_error(cells, self.problem) > max(ASTRAY, SURPLUS * n / m):
+                return self.ascend(None)
+        return v, cells, curvature
+
     @property
     def gap(self) -> float:
         """Relative distance of the bounds; 0 when they agree to rounding."""
@@ -119,6 +124,12 @@ class Solver:
     def steps(self) -> int:
         """Passes over all samples so far, rounded up; one over some samples or points counts by its share."""
         return math.ceil(self.engine.meter.spent - 1e-9)
+
+    @property
+    def transform(self) -> Tensor:
+        """Of each sample the least c - v at the best potential, (m,)."""
+        assert self.cells is not None, "every run looks"
+        return self.cells.cost - self.potential[self.cells.cell]
 
     def _look(self, v: Tensor) -> HardPass:
         """One pass over all samples; keeps the best lower bound."""
@@ -207,7 +218,7 @@ class Solver:
         )
         budget = 0.0 if self.exact else BUDGET * self.tolerance * float(problem.a @ cells.cost) / widen
         allowance = 16 * problem.rounding
-        if n > DENSE_POINTS:
+        if n > DENSE_BALANCE:
             lists = self._lists(cells, movable, v, widen)
             balanced = balance_lists(lists, *arguments, allowance=allowance, budget=budget)
         else:
@@ -236,7 +247,7 @@ class Solver:
         problem = self.problem
         n, m = len(problem.x), len(problem.y)
         quota = widen * (QUOTA + 4 * surplus.abs() * m + 2 * float(surplus.abs().sum()) * m / n)
-        limit = max(n, MOVABLE_ELEMENTS // (n if n <= DENSE_POINTS else ROW_ELEMENTS))
+        limit = max(n, MOVABLE_ELEMENTS // (n if n <= DENSE_BALANCE else ROW_ELEMENTS))
         quota *= min(1.0, limit / float(torch.minimum(quota, _counts(cells.cell, n)).sum()))
         order = self._least_slack(cells, quota.ceil())
         order = order[torch.argsort(cells.cell[order], stable=True)]
@@ -294,7 +305,7 @@ class Solver:
             lower=min(self.lower, self.value),
             gap=max(self.value - self.lower, 0.0) / self.value if self.value > self.noise else 0.0,
             potential=self.potential - shift,
-            transform=self.cells.cost - self.potential[self.cells.cell] + shift,
+            transform=self.transform + shift,
             plan=self.plan,
             cell_mass=self.cells.mass,
             marginal_error=_marginal_error(self.cells, self.problem),
