@@ -65,7 +65,7 @@ def plain_loop(samples: int) -> Tensor:
     """Descent over the stream, one step a batch: rates that fall like 1 / sqrt(k), points averaged from the middle."""
     batches = stream(samples)
     points = torch.nn.Parameter(next(batches)[:POINTS].clone())
-    loss = tc.CoresetLoss(p=2, tolerance=1e-2)
+    loss = tc.CoresetLoss(p=2, online=True)
     average, steps = points.detach().clone(), samples // BATCH
     for step, batch in enumerate(batches, start=1):
         points.grad = None

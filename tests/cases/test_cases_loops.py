@@ -16,6 +16,7 @@ from torchcoreset.transport.choose import make_engine
 from torchcoreset.transport.problem import make_problem
 
 either_power = pytest.mark.parametrize("p", [1, 2])
+either_loss = pytest.mark.parametrize("online", [False, True], ids=["solved", "online"])
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
@@ -39,9 +40,10 @@ def step_by(loss: nn.Module, points: nn.Parameter, optimizer: torch.optim.Optimi
 
 
 @either_power
-def test_a04_training_under_autocast(p: int) -> None:
+@either_loss
+def test_a04_training_under_autocast(p: int, online: bool) -> None:
     y, points = 300 * torch.ones(4, 784, dtype=torch.float16), nn.Parameter(torch.zeros(1, 784))
-    loss, optimizer = tc.CoresetLoss(p=p), torch.optim.SGD([points], lr=0.25)
+    loss, optimizer = tc.CoresetLoss(p=p, online=online), torch.optim.SGD([points], lr=0.25)
     values = []
     for _ in range(3):
         with torch.autocast("cpu", torch.bfloat16):
@@ -69,7 +71,7 @@ def peak():
     return max(int(line.split()[1]) for line in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in line)
 
 x, y = torch.randn(64, 784), torch.randn(4096, 784)
-loss = tc.CoresetLoss(p=int(sys.argv[1]))
+loss = tc.CoresetLoss(p=int(sys.argv[1]), online=sys.argv[2] == "True")
 loss(x[:2].clone().requires_grad_(), y[:8]).backward()
 before = peak()
 loss(x.requires_grad_(), y).backward()
@@ -78,10 +80,11 @@ print((peak() - before) / 1024)
 
 
 @either_power
-def test_a11_nothing_of_size_n_m_d(p: int) -> None:
+@either_loss
+def test_a11_nothing_of_size_n_m_d(p: int, online: bool) -> None:
     if not Path("/proc/self/status").exists():
         pytest.skip("memory is read from /proc, which this system lacks")
-    assert float(run(MEMORY, str(p))) < 300, "MiB; n x m x d in float32 would take 784"
+    assert float(run(MEMORY, str(p), str(online))) < 300, "MiB; n x m x d in float32 would take 784"
 
 
 @pytest.mark.parametrize("form", ["loader", "tensor"])
@@ -102,7 +105,7 @@ import os, sys, torch, torchcoreset as tc
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-rank, port, broadcast = int(sys.argv[1]), sys.argv[2], sys.argv[3] == "True"
+rank, port, broadcast, online = int(sys.argv[1]), sys.argv[2], *(word == "True" for word in sys.argv[3:])
 os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port, GLOO_SOCKET_IFNAME="lo")
 torch.distributed.init_process_group("gloo", rank=rank, world_size=2)
 
@@ -110,7 +113,7 @@ torch.distributed.init_process_group("gloo", rank=rank, world_size=2)
 class Fit(nn.Module):
     def __init__(self, coreset):
         super().__init__()
-        self.coreset, self.loss = coreset, tc.CoresetLoss(p=2)
+        self.coreset, self.loss = coreset, tc.CoresetLoss(p=2, online=online)
 
     def forward(self, y):
         return self.loss(self.coreset.points, y)
@@ -123,31 +126,39 @@ def train(coreset, batches, rate):
         optimizer.zero_grad()
         fit(batch).backward()
         optimizer.step()
-    return coreset.points.detach()
+    return coreset.points.detach(), fit.module.loss
 
 
-x = train(tc.Coreset(torch.zeros(1)), [torch.tensor([0.0, 1.0, 2.0, 3.0]).chunk(2)[rank]], 0.25)
+x, _ = train(tc.Coreset(torch.zeros(1)), [torch.tensor([0.0, 1.0, 2.0, 3.0]).chunk(2)[rank]], 0.25)
 assert abs(x.item() - 0.75) < 1e-6, x
 generator = torch.Generator().manual_seed(rank)
 # DDP starts every rank from the points of rank 0.
 start = tc.Coreset(torch.randn(4, 2, generator=generator))
-x = train(start, [torch.randn(100, 2, generator=generator) for _ in range(5)], 0.5)
+x, loss = train(start, [torch.randn(100, 2, generator=generator) for _ in range(5)], 0.5)
 both = [torch.empty(4, 2) for _ in range(2)]
 torch.distributed.all_gather(both, x)
 assert (both[0] - both[1]).abs().max() <= 1e-6, both
+potentials = [torch.empty(4, dtype=torch.float64) for _ in range(2)]
+torch.distributed.all_gather(potentials, loss.potential)
+assert not torch.equal(*potentials)  # each rank has its own, from its own batches
+if online:
+    assert loss.last.batches == 5, loss.last
 torch.distributed.destroy_process_group()
 """
 
 
 @pytest.mark.distributed
 @pytest.mark.parametrize("broadcast", [False, True])
-def test_a19_data_parallel_ranks_keep_equal_points(broadcast: bool) -> None:
+@either_loss
+def test_a19_data_parallel_ranks_keep_equal_points(broadcast: bool, online: bool) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     ranks = [
         subprocess.Popen(
-            [sys.executable, "-c", DDP, str(rank), str(port), str(broadcast)], stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", DDP, str(rank), str(port), str(broadcast), str(online)],
+            stderr=subprocess.PIPE,
+            text=True,
         )
         for rank in range(2)
     ]
@@ -171,14 +182,76 @@ def test_a24_the_distance_to_a_batch_is_larger_than_to_the_distribution(p: int, 
     assert loss.eval()(x, torch.tensor([0.0, 1.0])).item() == pytest.approx(0, abs=1e-4)
 
 
+def test_a24_a_running_potential_has_no_bias() -> None:
+    x, generator = torch.tensor([0.0, 1.0]), torch.Generator().manual_seed(0)
+    loss, values = tc.CoresetLoss(p=2, online=True), []
+    for batch in torch.randint(2, (3000, 2), generator=generator).float():
+        values.append(loss(x, batch).item())
+    assert sum(values[-2000:]) / 2000 == pytest.approx(0, abs=0.03), "0.25 where each batch is solved"
+    assert loss.last.estimate == pytest.approx(0, abs=0.05)
+
+
+def test_a08_identical_rows_end_in_time_online() -> None:
+    points, loss = nn.Parameter(normal(5, 2)), tc.CoresetLoss(online=True)
+    optimizer = torch.optim.SGD([points], lr=0.2)  # all rows go to one point at a time, whatever its weight
+    values = [step_by(loss, points, optimizer, torch.ones(1000, 2)).item() for _ in range(200)]
+    assert all(math.isfinite(value) for value in values)
+    assert tc.transport(points, torch.ones(1, 2)).value < 1e-3
+
+
+@either_power
+@pytest.mark.parametrize("form", ["transposed", "expanded"])
+def test_a22_views_online(p: int, form: str) -> None:
+    base = torch.arange(16).reshape(2, 8).float()
+    y = base[:, ::2].t() if form == "transposed" else torch.tensor([[1.0, 2.0]]).expand(64, 2)
+    base_before, x, results = base.clone(), (4 * normal(3, 2)).requires_grad_(), []
+    for batch in (y, y.clone().contiguous()):
+        loss = tc.CoresetLoss(p=p, online=True)
+        loss(x, batch)
+        value = loss(x, batch)
+        results.append((value.item(), torch.autograd.grad(value, x)[0]))
+    assert results[0][0] == pytest.approx(results[1][0], rel=1e-6)
+    torch.testing.assert_close(results[0][1], results[1][1], rtol=0, atol=1e-6)
+    assert torch.equal(base, base_before)
+
+
+@pytest.mark.parametrize(("p", "best"), [(1, 0.0), (2, 25.0)])
+def test_a23_one_point_online_is_the_mean_or_the_median(p: int, best: float) -> None:
+    rows, points = torch.tensor([0.0, 0.0, 0.0, 100.0]), nn.Parameter(torch.tensor([50.0]))
+    loss, average = tc.CoresetLoss(p=p, online=True), 50.0
+    optimizer = torch.optim.SGD([points], lr=1.0)
+    for k, batch in enumerate(rows[torch.randint(4, (2000, 8), generator=torch.Generator().manual_seed(0))], 1):
+        optimizer.param_groups[0]["lr"] = (20 if p == 1 else 0.5) * k**-0.7
+        step_by(loss, points, optimizer, batch)
+        average += (points.item() - average) * min(1.0, 3 / (k + 2))
+    assert average == pytest.approx(best, abs=0.7)
+
+
+A31 = """
+import torch, torchcoreset as tc
+from torch.utils.data import DataLoader, TensorDataset
+y = torch.randn(4096, 2, generator=torch.Generator().manual_seed(0))
+x, loss = y[:64].clone().requires_grad_(), tc.CoresetLoss(online=True)
+loss(x, y).backward()
+for (batch,) in DataLoader(TensorDataset(y), batch_size=512, num_workers=2):
+    loss(x, batch).backward()
+assert loss.last.batches == 9
+assert x.grad.isfinite().all()
+"""
+
+
+def test_a31_workers_feed_a_stream() -> None:
+    run(A31)
+
+
 A33 = """
 import sys, torch, torchcoreset as tc
 torch.use_deterministic_algorithms(True)
 y, p = torch.randn(2000, 3, generator=torch.Generator().manual_seed(0)).to(sys.argv[1]), int(sys.argv[2])
 weights = torch.rand(2000, generator=torch.Generator().manual_seed(1)).to(y.device)
 
-def loop():
-    points, loss = torch.nn.Parameter(y[:16].clone()), tc.CoresetLoss(p=p)
+def loop(online):
+    points, loss = torch.nn.Parameter(y[:16].clone()), tc.CoresetLoss(p=p, online=online)
     optimizer = torch.optim.SGD([points], lr=0.1)
     for _ in range(20):
         optimizer.zero_grad()
@@ -186,8 +259,9 @@ def loop():
         optimizer.step()
     return points.detach(), loss.potential
 
-first, again = loop(), loop()
-assert all(torch.equal(one, other) for one, other in zip(first, again))
+for online in (False, True):
+    first, again = loop(online), loop(online)
+    assert all(torch.equal(one, other) for one, other in zip(first, again))
 builds = [tc.build_coreset(y, 16, p, steps=20, algorithm=a, sample_weights=weights, samples=2000)
           for a in ("fixed_point", "gradient", "sgd") for _ in range(2)]
 assert all(torch.equal(one.coreset.points, other.coreset.points) for one, other in zip(builds[::2], builds[1::2]))
@@ -203,12 +277,13 @@ def test_a33_deterministic_mode_raises_nothing_and_gives_equal_bits(p: int, devi
 
 @pytest.mark.filterwarnings("ignore:`torch.jit", "ignore:The .grad attribute of a Tensor that is not a leaf")
 @pytest.mark.parametrize("inside", ["loss", "step"])
-def test_a34_compiled_and_eager_copies(inside: str) -> None:
+@either_loss
+def test_a34_compiled_and_eager_copies(inside: str, online: bool) -> None:
     batches = [normal(rows, 2, seed=10 + i) for i, rows in enumerate((32, 32, 17, 32, 17))]
     results = []
     for compiled in (False, True):
         torch.compiler.reset()
-        points, loss = nn.Parameter(normal(4, 2)), tc.CoresetLoss(p=2)
+        points, loss = nn.Parameter(normal(4, 2)), tc.CoresetLoss(p=2, online=online)
         optimizer, called = torch.optim.SGD([points], lr=0.2), loss
         if compiled:
             called = torch.compile(loss if inside == "loss" else lambda x, y, loss=loss: loss(x, y), backend="eager")
@@ -244,3 +319,13 @@ def test_a36_the_head_of_a_sorted_stream_is_what_its_sample_holds() -> None:
     assert 3 < sample.mean() < 7
     result = tc.build_coreset(iter(batches), 2)
     assert result.coreset.points.flatten().sort().values.tolist() == pytest.approx([0, 10], abs=0.5)
+
+
+def test_a36_a_sorted_stream_is_told_and_shown() -> None:
+    """Documented: the order of a stream is the caller's; what it is told is a drift."""
+    loss, x = tc.CoresetLoss(online=True), torch.tensor([0.0, 10.0])
+    batches = torch.cat((torch.zeros(500), torch.full((500,), 10.0))).split(50)
+    with pytest.warns(tc.DriftWarning, match="Shuffle the data"):
+        statuses = [(loss(x, batch).isfinite().item(), loss.last.status)[1] for batch in batches]
+    assert tc.StreamStatus.DRIFTING in statuses[10:]
+    assert loss.potential.isfinite().all()

@@ -383,6 +383,42 @@ def test_a_drift_is_said_once_and_followed(forgetting: float) -> None:
     assert float((loss.potential - truth).abs().max()) < 0.15 * float(truth.abs().max())
 
 
+@either_power
+def test_a_drift_that_no_column_shows_is_followed_and_shown_as_a_lag(p: int) -> None:
+    x, generator = normal(8, 2), torch.Generator().manual_seed(1)
+
+    def batch(rows: int, correlation: float) -> Tensor:
+        """Normal, with means 0 and variances 1 whatever the correlation."""
+        z = normal(rows, 2, generator=generator)
+        return torch.stack((z[:, 0], correlation * z[:, 0] + (1 - correlation**2) ** 0.5 * z[:, 1]), 1)
+
+    loss = tc.CoresetLoss(p=p, online=True)
+    for _ in range(200):
+        loss(x, batch(50, 0.9))
+    assert loss.last.status is tc.StreamStatus.TRACKING
+    statuses = []
+    for _ in range(250):
+        loss(x, batch(50, -0.9))
+        statuses.append(loss.last.status)
+    assert tc.StreamStatus.LAGGING in statuses[:30]
+    assert tc.StreamStatus.DRIFTING not in statuses
+    assert statuses[-1] is tc.StreamStatus.TRACKING
+    truth = tc.transport(x, batch(20_000, -0.9), p)
+    assert abs(loss.last.estimate - truth.value) < 5 * loss.last.standard_error
+    assert float((loss.potential - truth.potential).abs().max()) < 0.15 * float(truth.potential.abs().max())
+
+
+def test_buffers_that_are_written_to_are_read_again(trained) -> None:
+    loss, x = trained  # as DistributedDataParallel does, which sends the buffers of one rank to the others
+    twin, y = copy.deepcopy(loss), normal(16, 2, seed=60)
+    for _ in range(3):
+        loss(x, y)
+    for name, tensor in twin.named_buffers():
+        loss.get_buffer(name).copy_(tensor)
+    assert loss(x, y).item() == twin(x, y).item()
+    assert_same_state(state(loss), state(twin))
+
+
 @pytest.mark.slow
 def test_streams_that_stand_still_raise_no_alarm() -> None:
     lagging = 0

@@ -6,7 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Generator, Tensor
@@ -16,6 +16,7 @@ from ..transport.choose import check_engine
 from ..transport.problem import check_power, make_problem
 from ..transport.result import Status, Transport
 from ..transport.solve import check_count, report_unconverged, solve
+from ..transport.stream import StreamTransport
 from . import averaging
 from .averaging import AveragedFixedPoint
 from .coreset import Coreset
@@ -34,18 +35,21 @@ COARSE_TOLERANCE = 1e-2  # a part of the samples misleads by more than this
 HELD, HELD_PER_POINT, LINE_HELD = 100_000, 200, 400_000  # samples held of a source that has no size
 FEW = 1000  # samples a point, held of an endless source, below which points are averaged over fresh ones
 HELD_OF_FILE = 1 << 26  # numbers held of a file: 256 MiB in float32
-BATCH = 50  # samples a point in a batch of Algorithm 1
+BATCH = 50  # samples a point in a batch of Algorithm 1: fewer, in more steps, take longer for the same accuracy
 
 
-class Descent(Protocol):
+Measured = TypeVar("Measured", Transport, StreamTransport)
+
+
+class Descent(Protocol[Measured]):
     """An algorithm: evaluate the present points, then move them."""
 
     @property
     def points(self) -> Tensor: ...
 
-    def evaluate(self) -> Transport: ...
+    def evaluate(self) -> Measured: ...
 
-    def move(self, result: Transport) -> None: ...
+    def move(self, result: Measured) -> None: ...
     def finish(self) -> Tensor: ...
 
 
@@ -82,7 +86,8 @@ def build_coreset(
         size: number of points n. More than the source has distinct rows is fine: points may coincide.
         p: power of the distance, p >= 1. 2 puts points at means of cells, 1 at geometric medians.
         algorithm: "fixed_point" (Algorithm 2: points past the centres of their cells; any p), "sgd"
-            (Algorithm 1: descent on fresh batches, constant memory), "gradient" (a torch optimizer on the loss).
+            (Algorithm 1: descent on fresh batches at a running potential, constant memory), "gradient" (a torch
+            optimizer on the loss).
             "auto" takes "fixed_point".
         init: "annealed" (random samples moved by a softened plan that slowly sharpens), "random" (samples),
             "kmeans++" (samples far from each other), or (n, d) points to start from. None takes "annealed" for
@@ -102,7 +107,7 @@ def build_coreset(
         steps: most steps from the start on, which counts none; None for 300 (fixed_point, gradient) or 1000 (sgd).
         tolerance: the run has converged when five steps change the value by less than half of this, relatively; in
             [0, 1). Transports are solved to a tenth of this in the end, and more loosely while the value still falls.
-        batch_size: samples a step of "sgd"; None for 50 a point, which keeps the bias of a batch below 0.1 %.
+        batch_size: samples a step of "sgd"; None for 50 a point. Small batches are as right as large ones.
         rate: length of the first step of "sgd", relative to the size of a cell.
         optimizer: for "gradient": from a list of parameters to an optimizer, such as
             ``lambda x: torch.optim.SGD(x, lr=0.1)``; None takes Adam with a decaying rate and no weight decay.
@@ -254,7 +259,7 @@ class _Run:
 
     def descend(
         self,
-        descent: Descent,
+        descent: Descent[Measured],
         samples: int,
         *,
         until_settled: bool = True,
@@ -267,16 +272,18 @@ class _Run:
         self.status = Status.MAX_STEPS
         while len(self.history) < last:
             result = descent.evaluate()
+            # A batch of a stream is not solved: what is known is its semi-dual.
+            lower, gap = (result.lower, result.gap) if isinstance(result, Transport) else (result.value, math.nan)
             step = Step(
                 step=len(self.history),
                 value=result.value,
-                lower=result.lower,
-                gap=result.gap,
+                lower=lower,
+                gap=gap,
                 samples=samples,
                 seconds=time.perf_counter() - self._began,
             )
             self.history.append(step)
-            self.progress.update(result.value, result.gap)
+            self.progress.update(step.value, step.gap)
             if self.callback is not None:
                 self.callback(step)
             descent.move(result)
@@ -311,9 +318,7 @@ def _stochastic(
 ) -> BuildResult:
     """Algorithm 1; an iterator that ends early ends the run, which is then measured on a batch."""
     points, b = start.draw(source, generator)
-    descent = StochasticDescent(
-        points, b, source, batch_size, run.p, run.inner, rate, run.steps // 2, generator, run.engine
-    )
+    descent = StochasticDescent(points, b, source, batch_size, run.p, rate, run.steps // 2, generator, run.engine)
     y: Tensor | None = None
     try:
         run.descend(descent, batch_size, until_settled=False)

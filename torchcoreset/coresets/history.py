@@ -17,9 +17,10 @@ class Step:
 
     Attributes:
         step: counted from 0, the start.
-        value: W_p^p of the points before the step, on the samples that the step used.
-        lower: its lower bound.
-        gap: (value - lower) / value.
+        value: W_p^p of the points before the step, on the samples that the step used; for "sgd" the semi-dual of these
+            at the running potential, which scatters about a lower bound of W_p^p to the source.
+        lower: its lower bound; for "sgd" the same number.
+        gap: (value - lower) / value; NaN for "sgd", whose batches are not solved.
         samples: number of samples that the step used.
         seconds: time since the run began, at the end of the step.
     """

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from types import TracebackType
 from typing import Any
 
 
 class Progress:
-    """A bar that counts steps and shows the value and gap of the last one; silent when nobody looks.
+    """A bar that counts steps and shows the value and gap (NaN: unknown) of the last one; silent when nobody looks.
 
     Args:
         total: number of steps, at most.
@@ -39,7 +40,8 @@ class Progress:
     def update(self, value: float, gap: float) -> None:
         """One step is done."""
         if self._bar is not None:
-            self._bar.set_postfix_str(f"value {value:.5g}, gap {gap:.0e}", refresh=False)
+            known = "" if math.isnan(gap) else f", gap {gap:.0e}"
+            self._bar.set_postfix_str(f"value {value:.5g}{known}", refresh=False)
             self._bar.update()
 
     def __enter__(self) -> Progress:

@@ -118,8 +118,9 @@ class CoresetLoss(nn.Module):
         >>> loss.last.status.value, abs(loss.last.estimate - 0.207) < 4 * loss.last.standard_error
         ('tracking', True)
 
-    Source of the running potential: Bercu, Bigot, Gadat, Siviero (2023), stochastic Newton; here with hard cells, a
-    shared curvature average, and a potential that moves with the points.
+    Source of the running potential: Bercu, Bigot, Gadat, Siviero (2023), "A stochastic Gauss-Newton algorithm for
+    regularized semi-discrete optimal transport", Information and Inference 12 (1); here with hard cells, the averaged
+    Hessian in place of averaged squares of gradients, and a potential that moves with the points.
     """
 
     potential: Tensor
@@ -156,6 +157,7 @@ class CoresetLoss(nn.Module):
         self.last: Transport | Any = None
         self._memory = Remembered()
         self._stream: Memory | None = None
+        self._written = 0
         for name, dimensions in self._buffer_dimensions().items():
             self.register_buffer(name, torch.empty((0,) * dimensions, dtype=torch.float64))
 
@@ -186,18 +188,25 @@ class CoresetLoss(nn.Module):
         value, found = stream_value(settings, self._memory_of_stream(), *inputs)
         self.last = found.transport
         if self.training:
-            self._stream = found.memory
-            self._buffers.update(found.memory.tensors())  # 13 calls of setattr would take longer than the batch
+            tensors = found.memory.tensors()
+            self._stream, self._written = found.memory, _writes(tensors)
+            self._buffers.update(tensors)  # 13 calls of setattr would take longer than the batch
             found.report()
         return value
 
     def _memory_of_stream(self) -> Memory | None:
-        """What the buffers hold: the object of the last call, which knows a factor, if they are still its own."""
+        """What the buffers hold: the object of the last call, which knows a solver, if they are still its own.
+
+        Others may have replaced them or, as DistributedDataParallel does, written to them.
+        """
         buffers = self._buffers
         if self.potential.numel() == 0:
             return None
-        if self._stream is None or any(tensor is not buffers[name] for name, tensor in self._stream.tensors().items()):
-            self._stream = Memory.from_tensors({name: getattr(self, name) for name in MEMORY_DIMENSIONS})
+        tensors = {} if self._stream is None else self._stream.tensors()
+        is_own = all(tensor is buffers[name] for name, tensor in tensors.items()) and self._written == _writes(tensors)
+        if self._stream is None or not is_own:
+            tensors = {name: getattr(self, name) for name in MEMORY_DIMENSIONS}
+            self._stream, self._written = Memory.from_tensors(tensors), _writes(tensors)
         return self._stream
 
     def _buffer_dimensions(self) -> dict[str, int]:
@@ -257,6 +266,11 @@ class CoresetLoss(nn.Module):
             if tensor is not None and now is not None and now.dtype != tensor.dtype:
                 self._buffers[name] = tensor.to(now.device)
         return self
+
+
+def _writes(tensors: dict[str, Tensor]) -> int:
+    """How often tensors have been written to."""
+    return sum(tensor._version for tensor in tensors.values())
 
 
 def make_settings(divergence: str, options: dict[str, Any], *, online: bool = False) -> Settings:

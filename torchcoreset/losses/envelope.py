@@ -14,6 +14,7 @@ The envelope holds for first derivatives only: the plan moves with the points, w
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -111,10 +112,11 @@ class _Envelope(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_value: Tensor) -> tuple[Tensor | None, ...]:
-        grads = _EnvelopeGradient.apply(  # type: ignore[no-untyped-call]
-            grad_value, *ctx.saved_tensors, ctx.call, ctx.needs_input_grad[:4]
-        )
-        return (*grads, None)
+        inputs = (grad_value, *ctx.saved_tensors, ctx.call, ctx.needs_input_grad[:4])
+        if torch.is_grad_enabled():
+            return (*_EnvelopeGradient.apply(*inputs), None)  # type: ignore[no-untyped-call]
+        # No second derivative can be asked for: what refuses it need not be recorded, which takes 0.1 ms.
+        return (*envelope_gradients(*inputs), None)
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Tensor:
@@ -126,6 +128,10 @@ class _Envelope(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> tuple[Tensor, int]:
         raise _no_vmap(inputs[4].name)
+
+
+# torch asks for it at every call, and builds it anew (25 us) unless it is at hand.
+setattr(_Envelope.forward, "__signature__", inspect.signature(_Envelope.forward))  # noqa: B010
 
 
 class _EnvelopeGradient(torch.autograd.Function):
@@ -141,23 +147,7 @@ class _EnvelopeGradient(torch.autograd.Function):
         call: _Call,
         needed: Needed,
     ) -> tuple[Tensor | None, ...]:
-        assert call.solved is not None  # forward has run
-        inputs = (points, samples, point_weights, sample_weights)
-        # The tensors kept by the solve are no inference tensors, and may not meet one that is changed in place.
-        with torch.inference_mode(False), torch.no_grad():
-            in_points, in_samples, *in_weights = call.solved.derivatives(inputs, needed)
-        grads = (
-            in_points,
-            in_samples,
-            *(
-                None if grad is None or weights is None else weight_gradient(grad, weights)
-                for grad, weights in zip(in_weights, inputs[2:], strict=True)
-            ),
-        )
-        return tuple(
-            None if grad is None or like is None else (grad * grad_value).to(like.dtype)
-            for grad, like in zip(grads, inputs, strict=True)
-        )
+        return envelope_gradients(grad_value, points, samples, point_weights, sample_weights, call, needed)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor | None, ...]) -> None:
@@ -173,6 +163,35 @@ class _EnvelopeGradient(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> tuple[Tensor, int]:
         raise _no_vmap(inputs[5].name)
+
+
+def envelope_gradients(
+    grad_value: Tensor,
+    points: Tensor,
+    samples: Tensor,
+    point_weights: Tensor | None,
+    sample_weights: Tensor | None,
+    call: _Call,
+    needed: Needed,
+) -> tuple[Tensor | None, ...]:
+    """Those derivatives of the loss that are needed, times the incoming one, each in the dtype of its input."""
+    assert call.solved is not None  # forward has run
+    inputs = (points, samples, point_weights, sample_weights)
+    # The tensors kept by the solve are no inference tensors, and may not meet one that is changed in place.
+    with torch.inference_mode(False), torch.no_grad():
+        in_points, in_samples, *in_weights = call.solved.derivatives(inputs, needed)
+    grads = (
+        in_points,
+        in_samples,
+        *(
+            None if grad is None or weights is None else weight_gradient(grad, weights)
+            for grad, weights in zip(in_weights, inputs[2:], strict=True)
+        ),
+    )
+    return tuple(
+        None if grad is None or like is None else (grad * grad_value).to(like.dtype)
+        for grad, like in zip(grads, inputs, strict=True)
+    )
 
 
 def _no_vmap(name: str) -> RuntimeError:

@@ -37,15 +37,19 @@ def boundaries(curvature: Tensor, v: Tensor, x: Tensor, p: float) -> Boundaries:
     """The boundaries between the cells of v, for a curvature (n, n) with overlap / eta off the diagonal."""
     apart = torch.cdist(x, x)
     # Points that coincide have no boundary that moves; the diagonal is none either.
-    joined = torch.where(apart > 0, curvature, 0.0)
-    apart = torch.where(apart > 0, apart, 1.0)
-    # Exact for p = 1 and 2, and else to first order about the middle.
-    way = (0.5 + (v[:, None] - v) * 2 ** (p - 2) / (p * apart**p)).clamp_(0, 1)
-    coupling = joined * p * (way * apart) ** (p - 1) / apart
+    coupling = torch.where(apart > 0, p * curvature, 0.0)
+    apart.masked_fill_(apart == 0, 1.0)
+    if p != 1:  # at p = 1 the rate does not depend on where on the way a boundary lies
+        # Exact for p = 2, and else to first order about the middle.
+        way = (v[:, None] - v).mul_(2 ** (p - 2) / p).div_(apart**p).add_(0.5).clamp_(0, 1)
+        coupling.mul_(way if p == 2 else way.mul_(apart).pow_(p - 1))
+    if p != 2:
+        coupling.div_(apart)
     return Boundaries(coupling, coupling @ x - coupling.sum(1, keepdim=True) * x)
 
 
 def carried(walls: Boundaries, x: Tensor, dx: Tensor) -> Tensor:
     """Right hand side (n,) of H dv = ..., for points x that move by dx."""
-    flows = walls.coupling.t() @ torch.cat((dx, (x * dx).sum(1, keepdim=True)), 1)
-    return (x * flows[:, :-1]).sum(1) - flows[:, -1] - (walls.pull * dx).sum(1)
+    # The matrix on the right takes a third of the time that its transpose on the left takes (n = 500, d = 16).
+    flows = torch.cat((dx, (x * dx).sum(1, keepdim=True)), 1).t() @ walls.coupling
+    return torch.addcmul(x * flows[:-1].t(), walls.pull, dx, value=-1).sum(1).sub_(flows[-1])

@@ -28,12 +28,12 @@ class Curvature(ABC):
 
     def solve(self, g: Tensor, trust: float) -> Tensor:
         """Newton direction H^-1 g, (n,), cut to `trust` times eta on either side and centred again."""
-        direction = self._solve(g * self.eta)
+        direction = self.solution(g * self.eta)
         direction = (direction - direction.mean()).clamp_(-trust * self.eta, trust * self.eta)
         return direction - direction.mean()
 
     @abstractmethod
-    def _solve(self, g: Tensor) -> Tensor:
+    def solution(self, g: Tensor) -> Tensor:
         """A solution of (diag - overlap) d = g, up to a constant."""
 
 
@@ -67,8 +67,12 @@ class Factorised(Curvature):
             if not bool(failed):
                 break
 
-    def _solve(self, g: Tensor) -> Tensor:
+    def solution(self, g: Tensor) -> Tensor:
         return torch.cholesky_solve(g[:, None], self._factor)[:, 0]
+
+    def inverse(self) -> Tensor:
+        """The inverse, (n, n), for many solves with few points."""
+        return torch.cholesky_inverse(self._factor)
 
 
 class Sparse(Curvature):
@@ -91,7 +95,7 @@ class Sparse(Curvature):
         # Lifts constants, as in `Factorised`: else whoever shares nothing would send all others away together.
         self._lift = self._diagonal.mean() / len(least)
 
-    def _solve(self, g: Tensor) -> Tensor:
+    def solution(self, g: Tensor) -> Tensor:
         """Source: Hestenes, Stiefel (1952)."""
         solution = torch.zeros_like(g)
         residual = g - g.mean()

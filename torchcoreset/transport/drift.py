@@ -4,14 +4,15 @@
 
 The mean of each feature over the last batches is compared with its mean over all that are remembered, in standard
 errors. Both variances are estimated and the larger one taken, so that one outlier does not look like a change. A shift
-of a mean or of a spread shows; a change that keeps those of every column does not, and is met by the cells' masses
-alone (`running.surprise`). Samples that depend on each other, such as those of a Markov chain, look like a drift.
+of a mean or of a spread shows; a change that keeps those of every column does not: it is met by the cells' masses alone
+(`running.surprise`), and shown as a lag. Samples that depend on each other, such as those of a Markov chain, look like
+a drift.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -43,10 +44,10 @@ class Moments:
 
 def features(samples: Tensor, a: Tensor, origin: Tensor) -> Tensor:
     """Means of features and of their squares, (2, 2 d): the contribution of a batch (m, d) of weights a (m,)."""
-    y = samples.double() - origin
-    squares = y.square()
-    powers = torch.cat((y, squares, squares, squares.square()), 1)
-    return (a @ powers).view(2, -1)
+    powers = samples - origin  # float64, and written to
+    first = a @ powers
+    second = a @ powers.square_()
+    return torch.cat((first, second, second, a @ powers.square_())).view(2, -1)
 
 
 def first_moments(samples: Tensor, a: Tensor, worth: float) -> Moments:
@@ -70,8 +71,7 @@ def watched(moments: Moments, means: Tensor, worth: float, share: float, forgett
     age += share
     slow = min(1.0, max(share / age, share * forgetting / NESTED))  # remembered longer, to be told apart
     fast = min(1.0, max(share * RECENT, NESTED * slow))
-    long = moments.long + slow * (means - moments.long)
-    recent = moments.recent + fast * (means - moments.recent)
+    long, recent = moments.long.lerp(means, slow), moments.recent.lerp(means, fast)
     long_noise = (1 - slow) ** 2 * long_noise + slow**2 / worth
     recent_noise = (1 - fast) ** 2 * recent_noise + fast**2 / worth
     due = age // EVERY > (age - share) // EVERY
@@ -79,7 +79,7 @@ def watched(moments: Moments, means: Tensor, worth: float, share: float, forgett
     if has_moved:  # what was long ago says nothing any more
         long, long_noise, age = recent, recent_noise, min(age, REMAINS)
     spans = moments.spans.new_tensor([age, long_noise, recent_noise])
-    return replace(moments, long=long, recent=recent, spans=spans), has_moved
+    return Moments(origin=moments.origin, long=long, recent=recent, spans=spans), has_moved
 
 
 def far_apart(long: Tensor, recent: Tensor, noise: float) -> bool:

@@ -16,15 +16,19 @@ throw the cells out of balance again, and points at a constant rate would outrun
 What a batch contributes is in `BatchSums`, of size n and n x n; parts of one batch contribute the weighted means of
 theirs. Measured on N(0, 1), n = 10, batches of 20, points by SGD: see CHANGELOG.
 
-Source: stochastic Newton for semi-discrete transport: Bercu, Bigot, Gadat, Siviero (2023); the gain: Polyak and
+Source: Bercu, Bigot, Gadat, Siviero (2023), "A stochastic Gauss-Newton algorithm for regularized semi-discrete optimal
+transport", Information and Inference 12 (1), 390-447: second-order steps on a running curvature. They average squares
+of gradients, of a smoothed dual; here it is the Hessian that is averaged, and only it is smoothed. The gain: Polyak and
 Juditsky (1992).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -44,15 +48,15 @@ SHARPEST, BLUNTEST = 0.05, 0.4  # ambiguity of the curvature's softmin, once man
 SHARPEN = 1.5  # factor by which eta may change at once
 # The curvature is renewed when the age has grown by a part of this, and at least every so many batches: a soft pass and
 # a factorisation cost more than all else.
-PART, SELDOM = 16, 8
+PART, SELDOM = 16, 16
+FEW = 128  # points up to which a product with an inverse, a fifth of the time of a solve, is worth the inversion
 LEAST = 1e-24  # eta where all points and samples are one: its reciprocal and the square of that are no overflow
 OVERDUE = 8.0  # samples, beyond log n, that an empty cell should have received before it is raised to the nearest one
 SURPRISE = 4.0  # standard deviations of the cells' mean masses from b that no unbiased potential shows
 YOUNG, OLD_ENOUGH = 4.0, 8.0  # age to which surprises take it back, and from which on they count
 
 
-@dataclass(frozen=True, kw_only=True)
-class Counters:
+class Counters(NamedTuple):
     """The numbers among what is remembered.
 
     Attributes:
@@ -86,12 +90,12 @@ class Counters:
 
     def to_tensor(self, like: Tensor) -> Tensor:
         """All of them, float64 on a device."""
-        return like.new_tensor([getattr(self, name) for name in COUNTERS], dtype=torch.float64)
+        return like.new_tensor(self, dtype=torch.float64)
 
     @classmethod
     def from_tensor(cls, tensor: Tensor) -> Counters:
         """The same back, in one transfer."""
-        return cls(**dict(zip(COUNTERS, tensor.tolist(), strict=True)))
+        return cls(*tensor.tolist())
 
     @property
     def typical(self) -> float:
@@ -107,9 +111,6 @@ class Counters:
     def width(self) -> float:
         """By how much c - v differs across a cell, roughly: the ambiguity is proportional to eta."""
         return self.eta / max(self.ambiguity, 1e-3)
-
-
-COUNTERS = tuple(field.name for field in fields(Counters))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,9 +143,10 @@ class Running:
         return Counters.from_tensor(self.counters)
 
     @cached_property
-    def factor(self) -> Factorised:
-        """The curvature, factorised: a function of the curvature alone, so that a copy goes on bit by bit."""
-        return Factorised(self.curvature, 1.0, HELD * self.curvature.diagonal())
+    def solver(self) -> Callable[[Tensor], Tensor]:
+        """Solves with the curvature: a function of the curvature alone, so that a copy goes on bit by bit."""
+        factor = Factorised(self.curvature, 1.0, HELD * self.curvature.diagonal())
+        return factor.inverse().mv if len(self.potential) <= FEW else factor.solution
 
     def fits(self, points: Tensor, p: float) -> bool:
         """Whether it is of as many points, of this dimension and power, and usable."""
@@ -154,7 +156,7 @@ class Running:
             and self.potential.shape == self.residual.shape == self.overdue.shape == (n,)
             and self.curvature.shape == self.coupling.shape == (n, n)
             and self.pull.shape == points.shape
-            and len(self.counters) == len(COUNTERS)
+            and len(self.counters) == len(Counters._fields)
             and self.numbers.p == p
             and math.isfinite(float(self.potential.sum()))
         )
@@ -232,13 +234,14 @@ def batch_sums(engine: Engine, running: Running, cells: HardPass) -> BatchSums:
     if len(problem.b) > 1 and is_due(counters):
         soft = engine.subsample(FINE * len(problem.b)).soft(running.potential, counters.eta)
         overlap, ambiguity = soft.overlap, soft.ambiguity
-    late = running.overdue > OVERDUE + math.log(len(problem.b))
+    most = OVERDUE + math.log(len(problem.b))
+    is_late = float(running.overdue.max()) > most
     return BatchSums(
         worth=worth_of(problem),
         value=cells.dual,
         square=float(problem.a @ part.square()),
         mass=cells.mass,
-        ceiling=ceiling(problem, part, late) if bool(late.any()) else None,
+        ceiling=ceiling(problem, part, running.overdue > most) if is_late else None,
         overlap=overlap,
         ambiguity=ambiguity,
     )
@@ -251,13 +254,13 @@ def advance(running: Running, sums: BatchSums, b: Tensor, least: float, forgetti
         running: before it, `moved` to the points that the sums belong to.
         sums: of the batch.
         b: (n,) weights of the points.
-        least: lower bound of eta.
+        least: lower bound of eta, for a batch that renews the curvature.
         forgetting: lower bound of the gain.
     """
     now = running.numbers
-    now = replace(now, batches=now.batches + 1, samples=now.samples + sums.worth)
-    share = sums.worth / now.typical  # of an average batch
-    now = replace(now, age=now.age + share, forgetting=forgetting)
+    batches, samples = now.batches + 1, now.samples + sums.worth
+    share = sums.worth * batches / samples  # of an average batch
+    now = now._replace(batches=batches, samples=samples, age=now.age + share, forgetting=forgetting)
     if sums.overlap is not None:
         running, now = _renewed(running, now, sums, b, least)
     gain = min(1.0, share * now.gain)
@@ -267,10 +270,9 @@ def advance(running: Running, sums: BatchSums, b: Tensor, least: float, forgetti
         v = v + _step(running, gain * surplus, now.width)
     if sums.ceiling is not None:
         v = torch.where(sums.ceiling.isfinite(), torch.maximum(v, sums.ceiling), v)
-    residual = running.residual + gain * (surplus - running.residual)
+    residual = running.residual.lerp(surplus, gain)
     weight = 1.0 if now.batches == 2 else gain  # the first batch was measured at its own potential
-    now = replace(
-        now,
+    now = now._replace(
         noise=(1 - gain) ** 2 * now.noise + gain**2 / sums.worth,
         mean=now.mean + weight * (sums.value - now.mean),
         square=now.square + weight * (sums.square - now.square),
@@ -279,7 +281,7 @@ def advance(running: Running, sums: BatchSums, b: Tensor, least: float, forgetti
     if now.age > OLD_ENOUGH and surprise(residual, b, now.noise) > SURPRISE:
         # Behind: a greater gain, and a test that begins anew.
         residual = torch.zeros_like(residual)
-        now = replace(now, **_younger(now, max(YOUNG, now.age / 2)), noise=0.0, lagged=now.batches)
+        now = _younger(now, max(YOUNG, now.age / 2))._replace(lagged=now.batches)
     overdue = torch.where(sums.mass > 0, 0.0, running.overdue + sums.worth * b)
     after = replace(running, potential=v - b @ v, residual=residual, overdue=overdue, counters=now.to_tensor(v))
     return _knowing(after, running, now)
@@ -287,8 +289,7 @@ def advance(running: Running, sums: BatchSums, b: Tensor, least: float, forgetti
 
 def rejuvenated(running: Running) -> Running:
     """The same with little weight on what has been, for a stream that has changed."""
-    now = running.numbers
-    now = replace(now, **_younger(now, min(now.age, YOUNG)), noise=0.0)
+    now = _younger(running.numbers, min(running.numbers.age, YOUNG))
     after = replace(running, residual=torch.zeros_like(running.residual), counters=now.to_tensor(running.potential))
     return _knowing(after, running, now)
 
@@ -348,12 +349,11 @@ def _renewed(running: Running, now: Counters, sums: BatchSums, b: Tensor, least:
     assert sums.ambiguity is not None
     rate = min(1.0, max(1.0, now.age - now.renewed) / now.age**CURVATURE_DECAY)
     fresh = with_diagonal(sums.overlap / now.eta, torch.maximum(b, sums.mass) / now.eta)
-    curvature = running.curvature + rate * (fresh - running.curvature)
+    curvature = running.curvature.lerp(fresh, rate)
     seen = now.age * now.typical
     target = min(BLUNTEST, max(SHARPEST, UNDECIDED * len(b) / seen))
     change = (target / max(sums.ambiguity, 1e-3)) ** 0.25
-    now = replace(
-        now,
+    now = now._replace(
         ambiguity=now.ambiguity + rate * (sums.ambiguity - now.ambiguity),
         eta=max(least, now.eta * min(SHARPEN, max(1 / SHARPEN, change))),
         renewed=now.age,
@@ -364,22 +364,27 @@ def _renewed(running: Running, now: Counters, sums: BatchSums, b: Tensor, least:
 
 def with_diagonal(overlap: Tensor, diagonal: Tensor) -> Tensor:
     """A copy of `overlap` (n, n) with another diagonal (n,)."""
-    return overlap - torch.diag(overlap.diagonal()) + torch.diag(diagonal)
+    result = overlap.clone()
+    result.diagonal().copy_(diagonal)
+    return result
 
 
 def _step(running: Running, g: Tensor, width: float) -> Tensor:
-    """H^-1 g, (n,), cut to `width`: what a quadratic model knows nothing of has to come step by step."""
-    return running.factor.solve(g, width)  # its own eta is 1
+    """H^-1 g, (n,), cut to `width`: what a quadratic model knows nothing of has to come step by step.
+
+    It is not centred: the potential is, after it.
+    """
+    return running.solver(g).clamp_(-width, width)
 
 
-def _younger(now: Counters, age: float) -> dict[str, float]:
-    """Counters of another age; the curvature is due at once."""
-    return {"age": age, "renewed": age / 2}
+def _younger(now: Counters, age: float) -> Counters:
+    """Counters of another age; the curvature is due at once, and the test of surprises begins anew."""
+    return now._replace(age=age, renewed=age / 2, noise=0.0)
 
 
 def _knowing(after: Running, before: Running, numbers: Counters) -> Running:
-    """`after` with what need not be computed again: its numbers, and the factor of `before` if the curvature is his."""
+    """`after` with what need not be computed again: its numbers, and the solver of `before` if the curvature is his."""
     after.__dict__["numbers"] = numbers
-    if after.curvature is before.curvature and "factor" in before.__dict__:
-        after.__dict__["factor"] = before.__dict__["factor"]
+    if after.curvature is before.curvature and "solver" in before.__dict__:
+        after.__dict__["solver"] = before.__dict__["solver"]
     return after

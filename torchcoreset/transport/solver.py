@@ -118,7 +118,10 @@ class Solver:
     def gap(self) -> float:
         """Relative distance of the bounds; 0 when they agree to rounding."""
         difference = self.value - self.lower
-        return 0.0 if difference <= self.noise else difference / self.value
+        if difference <= self.noise:
+            return 0.0
+        # A value of 0 with a start that is no optimum: nothing is known relative to it.
+        return difference / self.value if self.value > 0 else math.inf
 
     @property
     def steps(self) -> int:

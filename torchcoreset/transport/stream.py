@@ -25,7 +25,11 @@ SHOWN = 32.0  # batches for which a lag or a drift is shown after it was last se
 
 
 class StreamStatus(enum.Enum):
-    """How well a running potential knows its stream. `remedy` says what to do about it."""
+    """How well a running potential knows its stream. `remedy` says what to do about it.
+
+    A lag is shown and not warned of: it passes by itself where it can, large steps at the beginning of a training cause
+    it as well as a stream that changes, and values stay lower bounds. A drift is in the data, and is warned of.
+    """
 
     WARMING_UP = "warming_up"
     TRACKING = "tracking"
@@ -106,10 +110,9 @@ class StreamTransport:
         transform: (m,) float64 c-transform min_i(c_ki - v_i).
         assignment: (m,) int64 point in whose cell each sample lies.
         cell_mass: (n,) float64 mass of the batch's cells.
-        marginal_error: total variation distance, in [0, 1], between the cells' masses, averaged over the batches
-            remembered, and the point weights.
-        marginal_noise: the expectation of that for independent samples and a perfect potential. Batches cannot tell
-            errors below it from none.
+        weights: (n,) float64, of the points.
+        surplus: (n,) float64, by how much those exceed the cells' masses, averaged over the batches remembered.
+        noise: variance of that average, in units of that of one sample.
         batches: batches since the stream began, this one included.
         gain: weight of a batch like this in the running means.
         status: see `StreamStatus`.
@@ -122,11 +125,26 @@ class StreamTransport:
     transform: Tensor
     assignment: Tensor
     cell_mass: Tensor
-    marginal_error: float
-    marginal_noise: float
+    weights: Tensor
+    surplus: Tensor
+    noise: float
     batches: int
     gain: float
     status: StreamStatus
+
+    @property
+    def marginal_error(self) -> float:
+        """Total variation distance, in [0, 1], between the averaged masses of the cells and the point weights."""
+        return float(self.surplus.abs().sum()) / 2
+
+    @property
+    def marginal_noise(self) -> float:
+        """The expectation of that for independent samples and a perfect potential.
+
+        Batches cannot tell errors below it from none.
+        """
+        deviations = (self.weights * (1 - self.weights)).sqrt()
+        return float(deviations.sum()) * math.sqrt(self.noise / (2 * math.pi))
 
     def __repr__(self) -> str:
         return (
@@ -153,16 +171,16 @@ def follow(
         The result, the assignment as a plan, what is remembered after the batch, and whether this batch is the first
         that shows a drift.
     """
-    support = problem.b > 0
-    if not bool(support.all()):
-        return _without_idle(memory, problem, points, samples, support, forgetting, engine)
+    if not float(problem.b.min()) > 0:
+        return _without_idle(memory, problem, points, samples, problem.b > 0, forgetting, engine)
     passes = make_engine(problem, engine)
     if memory is None or not memory.running.fits(points, problem.p):
         return _first(passes, points, samples)
     running = moved(memory.running, points, problem.b)
     cells = passes.hard(running.potential)
     sums = batch_sums(passes, running, cells)
-    after = advance(running, sums, problem.b, least_smoothing(problem), forgetting)
+    least = 0.0 if sums.overlap is None else least_smoothing(problem)
+    after = advance(running, sums, problem.b, least, forgetting)
     share = sums.worth / after.numbers.typical
     means = features(samples, problem.a, memory.moments.origin)
     moments, has_moved = watched(memory.moments, means, sums.worth, share, forgetting)
@@ -197,10 +215,8 @@ def _result(problem: Problem, running: Running, cells: HardPass, memory: Memory)
     after = memory.running
     now = after.numbers
     b = problem.b
-    noise = now.noise if now.noise > 0 else 1 / now.typical
     first = now.batches == 1
     variance = max(0.0, now.square - now.mean**2)
-    residual = b - cells.mass if first else after.residual
     result = StreamTransport(
         value=cells.dual,
         estimate=cells.dual if first else now.mean,
@@ -209,8 +225,9 @@ def _result(problem: Problem, running: Running, cells: HardPass, memory: Memory)
         transform=cells.cost - running.potential[cells.cell],
         assignment=cells.cell,
         cell_mass=cells.mass,
-        marginal_error=float(residual.abs().sum()) / 2,
-        marginal_noise=float((b * (1 - b)).sqrt().sum()) * math.sqrt(noise / (2 * math.pi)),
+        weights=b,
+        surplus=b - cells.mass if first else after.residual,
+        noise=now.noise if now.noise > 0 else 1 / now.typical,
         batches=int(now.batches),
         gain=now.gain,
         status=_status(memory, len(b)),
