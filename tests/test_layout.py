@@ -26,6 +26,8 @@ MAY_IMPORT = {
     # Advice builds and certifies: it stands on both.
     "advice": {"errors", "sources", "transport", "losses", "coresets", "guarantees"},
     "app": {"errors", "sources", "transport", "losses", "coresets", "guarantees", "advice", "testing", NAME},
+    # The estimator is one more face of the library, for scikit-learn; nothing imports it.
+    "sklearn": {"errors", "sources", "transport", "losses", "coresets"},
     "testing": set(),
 }
 # The public face stands on top of all layers; inside the package, only app may import it.
@@ -34,7 +36,7 @@ TOP = {"__init__", "__main__"}
 # Installed or not, none of these may be imported with the library: they are slow, optional or both.
 HEAVY = [
     *("matplotlib", "sklearn", "tqdm", "pandas", "pykeops", "triton", "geomloss", "ot", "yaml"),
-    *("pyarrow", "lightning", "tensorboard"),
+    *("pyarrow", "lightning", "tensorboard", "jsonargparse"),
 ]
 
 

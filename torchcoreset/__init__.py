@@ -1,7 +1,16 @@
 """A few points that stand in for a distribution you can only sample, with a number that says how well."""
 
 from .advice import Preflight, Report, SizeResult, doctor, preflight, size_for
-from .coresets import BuildResult, Comparison, Coreset, Step, build_coreset, compare_divergences
+from .coresets import (
+    BuildResult,
+    Comparison,
+    Coreset,
+    LabeledCoreset,
+    Step,
+    build_coreset,
+    build_labeled_coreset,
+    compare_divergences,
+)
 from .errors import ConvergenceError, ConvergenceWarning, DriftWarning
 from .guarantees import (
     Certificate,
@@ -28,6 +37,7 @@ __all__ = [
     "Discrepancy",
     "DriftWarning",
     "ExpectationError",
+    "LabeledCoreset",
     "Preflight",
     "Pushforward",
     "PushforwardCertificate",
@@ -42,6 +52,7 @@ __all__ = [
     "Transport",
     "as_source",
     "build_coreset",
+    "build_labeled_coreset",
     "certify",
     "certify_pushforward",
     "compare_divergences",

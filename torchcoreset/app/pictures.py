@@ -79,9 +79,10 @@ def _projection(data: Floats) -> Any:
         return lambda x: np.column_stack((x[:, 0], np.zeros(len(x))))
     if data.shape[1] == 2:
         return lambda x: x
-    from sklearn.decomposition import PCA
-
-    return PCA(2, random_state=0).fit(data).transform
+    mean = data.mean(0)
+    axes = np.linalg.eigh(np.cov((data - mean).T.astype(float)))[1][:, :-3:-1]
+    axes = axes * np.sign(axes[np.abs(axes).argmax(0), (0, 1)])  # eigenvectors have no sign of their own
+    return lambda x: (x - mean) @ axes
 
 
 def _mosaic(points: Floats, shape: tuple[int, int]) -> Floats:
@@ -132,6 +133,40 @@ def draw_cells(path: Path, data: Floats, points: Floats, potential: Floats, p: f
     axis.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal", xticks=[], yticks=[])
     axis.spines[:].set_visible(False)
     axis.set_title(f"{len(points)} points and their Laguerre cells (p = {p:g})", fontsize=12)
+    _write(figure, path)
+
+
+def draw_classes(
+    path: Path, data: Floats, labels: NDArray[Any], points: Floats, point_labels: NDArray[Any], columns: list[str]
+) -> None:
+    """Draw a labelled coreset over its data, each class in a colour of its own, and write a picture.
+
+    Args:
+        path: where the picture goes; its folder is made.
+        data: (m, d), projected on its two main axes if d > 2.
+        labels: (m,) of the data.
+        points: (n, d).
+        point_labels: (n,) of the points.
+        columns: names of the d features.
+    """
+    import matplotlib
+
+    figure, axis = _canvas((6.8, 6.0))
+    classes = np.unique(labels)
+    palette = matplotlib.colormaps["tab10" if len(classes) <= 10 else "turbo"]
+    project = _projection(data)
+    shown = np.random.default_rng(0).permutation(len(data))[:8000]
+    for k, label in enumerate(classes):
+        colour = palette(k) if len(classes) <= 10 else palette(k / (len(classes) - 1))
+        of_class = shown[labels[shown] == label]
+        axis.scatter(*project(data[of_class]).T, s=5, color=colour, alpha=0.22, linewidths=0, rasterized=True)
+        x = project(points[point_labels == label]).T
+        axis.scatter(*x, s=46, color=colour, edgecolors="black", linewidths=0.8, label=str(label), zorder=3)
+    names = columns if data.shape[1] == 2 else ["first principal axis", "second principal axis"]
+    axis.set(xlabel=names[0], ylabel=names[1] if data.shape[1] > 1 else "", xticks=[], yticks=[])
+    axis.set_title(f"{len(points)} points for {len(data):,} rows in {len(classes)} classes", fontsize=12)
+    if len(classes) <= 20:
+        figure.legend(*axis.get_legend_handles_labels(), loc="outside right center", frameon=False)
     _write(figure, path)
 
 

@@ -4,12 +4,22 @@ coreset        the module        starts        where points begin        cells  
 annealing      better starts     restarts      the best of several       gradient    any torch optimizer
 fixed_point    Algorithm 2       stochastic    Algorithm 1               progress    a bar
 history        what a run says   build         from a source to a coreset
-compare        one start, one judge, several divergences
+compare        one start, one judge, several divergences        labeled    a coreset of each class, merged
 """
 
 from .build import build_coreset
 from .compare import Comparison, compare_divergences
 from .coreset import Coreset
 from .history import BuildResult, Step
+from .labeled import LabeledCoreset, build_labeled_coreset
 
-__all__ = ["BuildResult", "Comparison", "Coreset", "Step", "build_coreset", "compare_divergences"]
+__all__ = [
+    "BuildResult",
+    "Comparison",
+    "Coreset",
+    "LabeledCoreset",
+    "Step",
+    "build_coreset",
+    "build_labeled_coreset",
+    "compare_divergences",
+]

@@ -6,6 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 import torch
@@ -113,7 +114,7 @@ def build_coreset(
             ``lambda x: torch.optim.SGD(x, lr=0.1)``; None takes Adam with a decaying rate and no weight decay.
         seed: int or generator. The same seed gives the same bits on one machine; torch's global state is left alone.
         progress: show a bar; None shows it on a terminal if tqdm is installed.
-        callback: called with each `Step`.
+        callback: called after each step with its `Step`, whose `points` are the result so far: to log, to keep on disk.
         engine: "dense", "keops", "triton" or "auto", as in `transport`.
 
     Returns:
@@ -284,9 +285,9 @@ class _Run:
             )
             self.history.append(step)
             self.progress.update(step.value, step.gap)
-            if self.callback is not None:
-                self.callback(step)
             descent.move(result)
+            if self.callback is not None:
+                self.callback(replace(step, points=descent.finish().clone()))
             if until_settled and settled(self.history, tolerance):
                 break
         if settled(self.history, tolerance):

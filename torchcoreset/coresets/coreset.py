@@ -131,7 +131,7 @@ class Coreset(nn.Module):
         """Read what `save` wrote, on the CPU. Nothing in the file is executed."""
         if _suffix(path) == ".npz":
             with np.load(path, allow_pickle=False) as file:
-                saved = {key: torch.from_numpy(file[key]) for key in file.files if key != "built_on"}
+                saved = {key: torch.from_numpy(file[key]) for key in ("points", "weights") if key in file.files}
                 built_on = str(file["built_on"]) if "built_on" in file.files else None
         else:
             saved = torch.load(path, map_location="cpu", weights_only=True)

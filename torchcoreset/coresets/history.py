@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from torch import Tensor
 
 from ..transport.result import Status, Transport
 from .coreset import Coreset
@@ -23,6 +25,8 @@ class Step:
         gap: (value - lower) / value; NaN for "sgd", whose batches are not solved.
         samples: number of samples that the step used.
         seconds: time since the run began, at the end of the step.
+        points: (n, d) what the run would return if it stopped after this step, a copy, where a callback gets the step;
+            None in a history, which would otherwise keep every set of points.
     """
 
     step: int
@@ -31,6 +35,7 @@ class Step:
     gap: float
     samples: int
     seconds: float
+    points: Tensor | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, repr=False)

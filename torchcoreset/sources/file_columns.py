@@ -42,7 +42,7 @@ def choose_columns(path: Path, schema: Any, weights: Key | None, layout: Layout)
     chosen = [name for name in names if name != weight]
     if not chosen:
         raise ValueError(f"source: {path.name} has no columns but the weights; expected features.")
-    other = [name for name in chosen if not _usable(schema.field(name).type)]
+    other = [name for name in chosen if not usable(schema.field(name).type)]
     if other:
         raise ValueError(
             f"source: {path.name} has columns that are no numbers: {other}. Choose the others with "
@@ -80,7 +80,8 @@ def _array(path: Path, column: Any, name: str) -> np.ndarray[Any, Any]:
     return array.reshape(len(column), -1)
 
 
-def _usable(kind: Any) -> bool:
+def usable(kind: Any) -> bool:
+    """Whether a column of this pyarrow type holds numbers, or vectors of them."""
     # A CSV column has no type where its first block has no values; reading says which row that is.
     return kind == "null" or _is_number(kind.value_type if _is_vector(kind) else kind)
 

@@ -33,13 +33,13 @@ class CsvSource(FileSource):
     _any_order = False
 
     def __init__(self, path: Path, weights: Any = None, layout: Layout = PLAIN) -> None:
-        self._titled = _has_titles(path)
+        self._titled = has_titles(path)
         column: Key | None = weights if isinstance(weights, (str, int)) and not isinstance(weights, bool) else None
-        with _read(path, self._titled, None) as reader:
+        with open_blocks(path, self._titled, None) as reader:
             self._columns, weight = choose_columns(path, reader.schema, column, layout)
         counted = weight or self._columns[0]
         lengths, values = [0], []
-        with _read(path, self._titled, [counted]) as reader:
+        with open_blocks(path, self._titled, [counted]) as reader:
             for batch in reader:
                 lengths.append(batch.num_rows)
                 if weight is not None:
@@ -51,7 +51,7 @@ class CsvSource(FileSource):
     def _blocks(self, wanted: list[int]) -> Iterator[Tensor]:
         ahead = iter(wanted)
         block = next(ahead, None)
-        with _read(self.path, self._titled, self._columns) as reader:
+        with open_blocks(self.path, self._titled, self._columns) as reader:
             for number, batch in enumerate(reader):
                 if number == block:
                     yield rows_of_columns(self.path, batch.columns, self._columns)
@@ -61,7 +61,7 @@ class CsvSource(FileSource):
 
 
 @contextmanager
-def _read(path: Path, titled: bool, columns: list[str] | None) -> Iterator[Any]:
+def open_blocks(path: Path, titled: bool, columns: list[str] | None) -> Iterator[Any]:
     """A reader of these columns as float64, or, for None, of the types of all columns."""
     arrow, csv = pyarrow("pyarrow", path), pyarrow("pyarrow.csv", path)
     how = csv.ReadOptions(autogenerate_column_names=not titled)
@@ -73,7 +73,7 @@ def _read(path: Path, titled: bool, columns: list[str] | None) -> Iterator[Any]:
         raise ValueError(f"source: {path} cannot be read as a table of numbers ({error}).") from error
 
 
-def _has_titles(path: Path) -> bool:
+def has_titles(path: Path) -> bool:
     """Whether the first line holds anything that is no number."""
     arrow, csv = pyarrow("pyarrow", path), pyarrow("pyarrow.csv", path)
     try:

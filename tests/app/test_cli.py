@@ -1,0 +1,351 @@
+"""The command line: every command on real files, what it says when it is asked wrongly, and what a kill leaves."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import torchcoreset as tc
+
+pytest.importorskip("jsonargparse", reason="needs jsonargparse: pip install 'torchcoreset[cli]'")
+pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'torchcoreset[cli]'")
+
+from torchcoreset.app import main
+
+ROOT = Path(__file__).parents[2]
+ROWS = np.random.default_rng(0).normal(size=(300, 3)) * [1.0, 100.0, 1.0]
+KIND = np.where(ROWS[:, 0] > 0, "up", "down")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with the same table in every format, to work in."""
+    pandas = pytest.importorskip("pandas", reason="needs pandas to write the tables")
+    frame = pandas.DataFrame(ROWS, columns=["a", "b", "c"])
+    frame["w"] = np.arange(len(ROWS)) + 1.0
+    frame["kind"] = KIND
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    np.save(tmp_path / "t.npy", ROWS)
+    np.savez(tmp_path / "t.npz", X=ROWS, y=(KIND == "up").astype(int), w=frame["w"])
+    torch.save({"data": torch.from_numpy(ROWS)}, tmp_path / "t.pt")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def ask(capsys, line: str) -> tuple[int, dict]:
+    """Exit code and JSON of a command."""
+    capsys.readouterr()
+    code = main([*line.split(), "--json", "--quiet"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("data", ["t.csv --columns a,b,c", "t.parquet --columns a,b,c", "t.npy", "t.npz", "t.pt"])
+def test_every_format_gives_the_same_points(folder, capsys, data):
+    code, said = ask(capsys, f"build {data} --size 4")
+    assert code == 0
+    assert said["bounds"][0] <= said["distance"] == said["bounds"][1]
+    expected = tc.build_coreset(torch.from_numpy(ROWS), 4).coreset
+    torch.testing.assert_close(tc.Coreset.load("coreset.npz").points, expected.points)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".pt", ".csv", ".parquet"])
+def test_every_output_reads_back(folder, capsys, suffix):
+    assert main(["build", "t.csv", "--size", "5", "--label", "kind", "--weights", "w", "--out", f"o{suffix}"]) == 0
+    main(["build", "t.csv", "--size", "5", "--label", "kind", "--weights", "w", "--out", "reference.npz"])
+    from torchcoreset.app.coreset_files import read_coreset
+
+    held, reference = read_coreset(f"o{suffix}"), read_coreset("reference.npz")
+    assert torch.equal(held.points, reference.points)
+    assert torch.equal(held.weights, reference.weights)
+    assert held.labels.tolist() == reference.labels.tolist()
+    assert held.metadata == reference.metadata
+    assert held.metadata["size"] == 5
+    assert held.metadata["version"]
+    code, said = ask(capsys, f"info o{suffix}")
+    assert (code, said["kind"]) == (0, "coreset")
+    assert sum(said["points_of_class"].values()) == 5
+
+
+def test_standardised_columns_are_put_back(folder, capsys):
+    code, said = ask(capsys, "build t.csv --columns a,b,c --size 6 --standardise --out s.npz")
+    assert code == 0
+    assert said["distance"] < 2  # in deviations; the second column alone would cost far more
+    spread = tc.Coreset.load("s.npz").points.detach().std(0)
+    assert spread[1] > 20 * spread[0]
+    scaled = (ROWS - ROWS.mean(0)) / ROWS.std(0)
+    points = (tc.Coreset.load("s.npz").points.detach().numpy() - ROWS.mean(0)) / ROWS.std(0)
+    plan = tc.transport(torch.from_numpy(points), torch.from_numpy(scaled))
+    assert plan.value**0.5 == pytest.approx(said["distance"], rel=1e-3)
+
+
+def test_held_out_rows_certify(folder, capsys):
+    ask(capsys, "build t.npy --size 3 --hold-out 0.5 --standardise")
+    code, said = ask(capsys, "certify coreset.npz t.npy")
+    assert code == 0
+    assert said["samples"] + said["potential_samples"] == 150
+    assert 0 <= said["lower"] < said["upper"]
+    assert ask(capsys, "certify coreset.npz t.npy --at-most 0.01")[0] == 1
+
+
+def test_the_rows_of_the_build_are_warned_of(folder, capsys):
+    ask(capsys, "build t.npy --size 3")
+    assert main(["certify", "coreset.npz", "t.npy"]) == 0
+    assert "warning: t.npy built this coreset" in capsys.readouterr().err
+
+
+def test_compare_puts_random_rows_behind(folder, capsys):
+    ask(capsys, "build t.npy --size 5")
+    code, said = ask(capsys, "compare t.npy coreset.npz")
+    ours, random = said["coresets"]
+    assert code == 0
+    assert ours["distance"] < random["distance"]
+
+
+def test_compare_divergences(folder, capsys):
+    code, said = ask(capsys, "compare t.npy --size 3 --steps 10 --standardise --samples 100")
+    assert code == 0
+    assert [one["name"] for one in said["divergences"]][:3] == ["W1", "W2^2", "energy"]
+
+
+def test_push_through_a_network(folder, capsys):
+    (folder / "net.py").write_text(
+        "import torch\nclass Net(torch.nn.Linear):\n    def __init__(self):\n        super().__init__(3, 2)\n"
+    )
+    network = torch.nn.Linear(3, 2)
+    torch.save(network.state_dict(), "state.pt")
+    ask(capsys, "build t.npy --size 4 --hold-out 0.5")
+    command = "push coreset.npz --network net.py:Net --state state.pt --data t.npy --out image.npz"
+    code, said = ask(capsys, command)
+    assert code == 0
+    assert said["certificate"]["lower"] <= said["certificate"]["upper"]
+    expected = network(tc.Coreset.load("coreset.npz").points.float())
+    torch.testing.assert_close(tc.Coreset.load("image.npz").points.float(), expected, check_dtype=False)
+
+
+def test_size(folder, capsys):
+    code, said = ask(capsys, "size t.npy --epsilon 1.6 --standardise --max-builds 2 --plot size.png")
+    assert (code, said["size"] is None) in ((0, False), (1, True))
+    assert Path("size.png").exists()
+    assert ask(capsys, "size t.npy --epsilon 1e-3 --standardise --max-builds 1")[0] == 1
+
+
+def test_steps_that_run_out_end_with_1_and_leave_the_points(folder, capsys):
+    assert ask(capsys, "build t.npy --size 20 --steps 2 --out short.npz")[0] == 1
+    assert tc.Coreset.load("short.npz").size == 20
+
+
+@pytest.mark.parametrize("options", ["", " --label label", " --standardise", " --columns x"])
+def test_pictures(folder, options):
+    image = pytest.importorskip("PIL.Image", reason="needs pillow")
+    line = f"build example:ring --size 8 --restarts 1 --tolerance 0.01 --quiet --plot p.png{options}"
+    assert main(line.split()) == 0
+    picture = np.asarray(image.open("p.png").convert("RGB"))
+    assert min(picture.shape[:2]) > 300
+    assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 20
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("biuld", "did you mean 'build'?"),
+        ("build", "DATA, --size must be given"),
+        ("build t.npy --size ten", "--size: got 'ten'; expected a whole number."),
+        ("build t.npy --siz 3", "did you mean '--size'?"),
+        ("build t.npy --size 0", "--size: got 0"),
+        ("build t.npy --size 3 --p 0.5", "--p: got 0.5"),
+        ("build t.npy --size 3 extra", "'extra' is one argument too many"),
+        ("build t.npy --size 3 --algorithm sdg", "expected one of auto, fixed_point, sgd, gradient"),
+        ("build t.npy --size 3 --samples x", "--samples: got 'x'; expected a whole number."),
+        ("build t.npy --size 3 --standardise=yes", "--standardise takes no value"),
+        ("build t.npy --size 3 --out o.txt", "--out: got 'o.txt'"),
+        ("build t.npy --size 3 --plot o.txt", "--plot: got 'o.txt'"),
+        ("build t.npy --size 3 --batch-size 5", "--batch-size: given with"),
+        ("build t.npy --size 3 --allocation equal", "--allocation: given where nothing uses it"),
+        ("build t.npy --size 3 --columns 0,7", "--columns: 7 is no column of t.npy"),
+        ("build t.npy --size 3 --checkpoint-every -1", "--checkpoint-every: got -1"),
+        ("build none.npy --size 3", "there is no file 'none.npy'"),
+        ("build t.csv --size 3", "--columns: t.csv has columns that are no numbers: kind"),
+        ("build t.csv --size 3 --label knid", "did you mean 'kind'?"),
+        ("build t.npz --size 3 --key z", "--key: 'z' is no array of t.npz"),
+        ("build example:rong --size 3", "did you mean 'ring'?"),
+        ("build evil.npy --size 3", "is no .npy file of numbers"),
+        ("build evil.pt --size 3", "is no .pt file of plain tensors"),
+        ("certify evil.npz t.npy", "is no .npz file of plain arrays"),
+        ("certify t.npz t.npy", "holds no points"),
+        ("compare t.npy", "name some, or give --size"),
+        ("push some.npz --network math:nothing", "math has no module or function called 'nothing'"),
+        ("push some.npz --network math", "expected FILE.py:NAME or MODULE:NAME"),
+        ("push some.npz --network torch.nn:Identity --state evil.pt", "evil.pt is no .pt file of plain tensors"),
+        ("push some.npz --network torch.nn:Linear(3,2)", "torch.nn has no module or function"),
+        ("push some.npz --network torch:det", "--network: it fails on the 3 columns"),
+        ("push some.npz --network torch.nn:Identity --label 0", "given without --data"),
+        ("run none.yaml", "there is no file 'none.yaml'"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_2(folder, capsys, line, said):
+    trap = np.array([_Trap()], dtype=object)
+    np.save("evil.npy", trap, allow_pickle=True)
+    np.savez("evil.npz", points=trap)
+    torch.save({"points": _Trap()}, "evil.pt")
+    tc.Coreset(ROWS[:4]).save("some.npz")
+    assert main(line.split()) == 2
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert captured.err.startswith("error: ")
+    assert captured.err.count("\n") == 1
+    assert not (folder / "executed").exists()
+
+
+class _Trap:
+    def __reduce__(self):
+        return (Path.touch, (Path("executed"),))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("command: build\ndata: t.npy\nsize: 3\ntolerence: 0.1", "unknown key 'tolerence'; did you mean 'tolerance'?"),
+        ("command: biuld\ndata: t.npy", "did you mean 'build'?"),
+        ("command: build\ndata: t.npy", "the key 'size' is missing: number of points"),
+        ("command: build\ndata: t.npy\nsize: many", "size: got 'many'; expected a whole number"),
+        ("command: build\ndata: t.npy\nsize: 3\nstandardise: maybe", "expected true or false"),
+        ("data: t.npy", "has no key 'command'"),
+        ("- 1", "holds no settings"),
+        ("a: [", "is no YAML"),
+        ("command: !!python/object/apply:pathlib.Path.touch [executed]", "is no YAML"),
+    ],
+)
+def test_a_wrong_configuration(folder, capsys, text, said):
+    Path("c.yaml").write_text(text)
+    assert main(["run", "c.yaml"]) == 2
+    captured = capsys.readouterr().err
+    assert said in captured
+    assert captured.count("\n") == 1
+    assert not Path("executed").exists()
+
+
+@pytest.mark.parametrize("name", ["build_ring.yaml", "build_digits_labeled.yaml"])
+def test_the_shipped_configurations_run(tmp_path, monkeypatch, name):
+    pytest.importorskip("sklearn", reason="needs scikit-learn for example:digits")
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", str(ROOT / "configs" / name), "--quiet"]) == 0
+    assert len(list(tmp_path.iterdir())) == 2  # points and picture, or points and what is known of them
+
+
+def test_a_configuration_says_what_the_command_line_says(folder, capsys):
+    Path("c.yaml").write_text("command: build\ndata: t.npy\nsize: 3\ntolerance: 1e-2\nhold-out: 0.5\ncolumns: [0, 2]\n")
+    assert ask(capsys, "run c.yaml")[0] == 0
+    first = tc.Coreset.load("coreset.npz").points
+    ask(capsys, "build t.npy --size 3 --tolerance 1e-2 --hold-out 0.5 --columns 0,2")
+    assert torch.equal(first, tc.Coreset.load("coreset.npz").points)
+
+
+LONG = (
+    "build t.npy --size 40 --steps 100000 --tolerance 0 --checkpoint-every 0 --restarts 1 --algorithm gradient --quiet"
+)
+
+
+def start(line: str) -> subprocess.Popen:
+    """The command in a process of its own, once its checkpoint is there."""
+    process = subprocess.Popen([sys.executable, "-m", "torchcoreset", *line.split()], stdout=subprocess.PIPE, text=True)
+    for _ in range(1200):
+        if list(Path().glob("*.checkpoint")):
+            return process
+        assert process.poll() is None, "the run ended before its first checkpoint"
+        time.sleep(0.05)
+    raise AssertionError("no checkpoint in a minute")
+
+
+@pytest.fixture
+def inherited(monkeypatch):
+    """The package in processes that run elsewhere."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+
+def test_ctrl_c_leaves_the_best_points(folder, capsys, inherited):
+    process = start(LONG)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "best points so far are in coreset.npz" in said
+    points = tc.Coreset.load("coreset.npz").points
+    assert points.shape == (40, 3)
+    assert ask(capsys, "info coreset.npz")[1]["status"] == "interrupted"
+    assert main([*LONG.replace("100000", "3").split(), "--resume"]) == 1
+    assert not list(Path().glob("*.checkpoint"))
+    data = torch.from_numpy(ROWS)
+    after = tc.transport(tc.Coreset.load("coreset.npz").points.detach(), data).value
+    assert after <= tc.transport(points.detach(), data).value * (1 + 1e-2)
+
+
+def test_a_kill_leaves_a_checkpoint_that_resumes(folder, capsys, inherited):
+    process = start(LONG)
+    time.sleep(0.3)
+    process.kill()
+    process.communicate()
+    assert not Path("coreset.npz").exists()
+    assert main([*LONG.replace("40", "41").split(), "--resume"]) == 2
+    assert "of a run with size=40, and this one has 41" in capsys.readouterr().err
+    assert main([*LONG.replace("100000", "2").split(), "--resume"]) == 1
+    assert tc.Coreset.load("coreset.npz").size == 40
+
+
+def test_a_labelled_run_resumes_and_is_interrupted(folder, capsys, monkeypatch):
+    from torchcoreset.app import command_build
+
+    line = "build t.csv --label kind --size 9 --restarts 1 --checkpoint-every 0 --quiet"
+    record = command_build.Checkpoint.record
+
+    def interrupt(self, label, step):
+        record(self, label, step)
+        if step.step == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(command_build.Checkpoint, "record", interrupt)
+    assert main(line.split()) == 130
+    assert "random rows" in capsys.readouterr().out
+    assert tc.Coreset.load("coreset.npz").size == 9
+    monkeypatch.setattr(command_build.Checkpoint, "record", record)
+    assert main([*line.split(), "--resume"]) == 0
+    assert ask(capsys, "info coreset.npz")[1]["status"] == "converged"
+
+
+def test_a_damaged_checkpoint_is_no_start(folder, capsys):
+    Path("coreset.npz.checkpoint").write_bytes(b"PK nonsense")
+    assert main(["build", "t.npy", "--size", "3", "--resume"]) == 2
+    assert "is no checkpoint" in capsys.readouterr().err
+
+
+def test_help_version_and_installation(capsys):
+    assert main([]) == 0
+    assert main(["--version"]) == 0
+    assert "certify" in capsys.readouterr().out
+    assert ask(capsys, "info")[1]["kind"] == "installation"
+    with pytest.raises(SystemExit) as end:
+        main(["build", "--help"])
+    assert end.value.code == 0
+
+
+def test_info_of_a_table(folder, capsys):
+    code, said = ask(capsys, "info t.csv --label kind --size 5")
+    assert code == 0
+    assert said["rows"] == 300
+    assert sum(said["rows_of_class"].values()) == 300
+    assert said["preflight"]["memory"] > 0
+
+
+def test_without_jsonargparse(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "jsonargparse", None)
+    for name in [name for name in sys.modules if name.startswith("torchcoreset.app.")]:
+        monkeypatch.delitem(sys.modules, name)
+    assert main(["info"]) == 2
+    assert "pip install 'torchcoreset[cli]'" in capsys.readouterr().err

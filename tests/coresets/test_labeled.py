@@ -1,0 +1,96 @@
+"""Coresets of labelled data: counts, weights, seeds, and what is no label."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import torchcoreset as tc
+from torchcoreset.coresets.labeled import allocate
+
+X = torch.randn(400, 2, generator=torch.Generator().manual_seed(0))
+Y = torch.arange(400) % 10 // 7  # 280 of class 0, 120 of class 1
+
+
+def test_proportional_keeps_the_prior() -> None:
+    found = tc.build_labeled_coreset(X, Y, 10)
+    assert np.bincount(found.labels).tolist() == [7, 3]
+    shares = torch.bincount(torch.from_numpy(found.labels), weights=found.weights.double())
+    torch.testing.assert_close(shares, torch.tensor([0.7, 0.3], dtype=torch.float64), atol=1e-6, rtol=0)
+    assert found.points.requires_grad
+    assert len(found.to_dataset()) == 10
+
+
+def test_equal_gives_classes_the_same() -> None:
+    found = tc.build_labeled_coreset(X, Y, 9, allocation="equal")
+    assert sorted(np.bincount(found.labels).tolist()) == [4, 5]
+    shares = torch.bincount(torch.from_numpy(found.labels), weights=found.weights.double())
+    torch.testing.assert_close(shares, torch.tensor([0.5, 0.5], dtype=torch.float64), atol=1e-6, rtol=0)
+
+
+def test_each_class_is_a_coreset_of_its_rows() -> None:
+    found = tc.build_labeled_coreset(X, Y, 8, p=1, seed=5)
+    alone = tc.build_coreset(X[Y == 1], found.results[1].coreset.size, p=1, seed=6)
+    assert torch.equal(found.points[found.class_of == 1], alone.coreset.points)
+
+
+def test_weights_count_like_rows() -> None:
+    weights = torch.where(Y == 0, 3.0, 7.0)  # 840 to 840
+    found = tc.build_labeled_coreset(X, Y, 4, sample_weights=weights)
+    assert np.bincount(found.labels).tolist() == [2, 2]
+    assert found.weights.tolist() == pytest.approx([0.25] * 4)
+
+
+def test_starts_by_class_and_a_callback_with_labels() -> None:
+    first = tc.build_labeled_coreset(X, Y, 6)
+    seen: list[tuple[int, tuple[int, ...]]] = []
+    again = tc.build_labeled_coreset(
+        X,
+        Y,
+        6,
+        init={0: first.points[first.class_of == 0].detach()},
+        callback=lambda label, step: seen.append((label, tuple(step.points.shape))),
+    )
+    assert {label for label, _ in seen} == {0, 1}
+    assert again.results[0].distance == pytest.approx(first.results[0].distance, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("size", "shares", "counts"),
+    [
+        (10, [0.5, 0.5], [5, 5]),
+        (3, [0.9, 0.05, 0.05], [1, 1, 1]),
+        (7, [0.9, 0.05, 0.05], [5, 1, 1]),
+        (10, [0.26, 0.37, 0.37], [2, 4, 4]),
+        (4, [0.999, 0.001], [3, 1]),
+    ],
+)
+def test_largest_remainders(size: int, shares: list[float], counts: list[int]) -> None:
+    found = allocate(size, np.array(shares))
+    assert found.tolist() == counts
+    assert found.sum() == size
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "said"),
+    [
+        (Y[:5], {}, "y: got shape (5,) for 400 rows"),
+        (Y + 0.5, {}, "y: got fractions"),
+        ([None] * 400, {}, "y: got labels of NoneType"),
+        (Y, {"allocation": "fair"}, "allocation: got 'fair'"),
+        (Y, {"size": 1}, "size: got 1 points for 2 classes"),
+        (Y, {"sample_weights": (Y == 0).float()}, "sample_weights: all rows of class 1"),
+        (Y, {"seed": 0.5}, "seed: got 0.5"),
+    ],
+)
+def test_unusable_arguments(y: object, options: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError, match="^" + said.replace("(", r"\(").replace(")", r"\)")):
+        tc.build_labeled_coreset(X, y, **{"size": 4, **options})
+
+
+def test_a_step_has_points_for_a_callback_and_none_in_the_history() -> None:
+    steps: list[tc.Step] = []
+    result = tc.build_coreset(X, 5, callback=steps.append)
+    assert torch.equal(steps[-1].points, result.coreset.points)
+    assert all(step.points is None for step in result.history)

@@ -1,0 +1,51 @@
+"""What a command has to say, in words and as JSON, and the code that it ends with."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+OK, NOT_REACHED, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of a command.
+
+    Attributes:
+        record: for --json and for the metadata of files: numbers, text, lists and dicts of them.
+        lines: for people.
+        code: exit code. 0: done; 1: the computation did not reach its aim; 130: interrupted.
+    """
+
+    record: dict[str, Any]
+    lines: list[str] = field(default_factory=list)
+    code: int = OK
+
+    def show(self, *, as_json: bool) -> None:
+        """Print it on stdout."""
+        print(to_json({**self.record, "exit_code": self.code}) if as_json else "\n".join(self.lines))
+
+
+def to_json(record: Any, indent: int | None = 2) -> str:
+    """JSON that every reader takes: numbers that are not finite become null."""
+    return json.dumps(_finite(record), indent=indent, ensure_ascii=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _finite(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def note(text: str, *, quiet: bool = False) -> None:
+    """One line for people on stderr, where it does not mix with results."""
+    if not quiet:
+        print(text, file=sys.stderr)

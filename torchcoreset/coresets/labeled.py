@@ -1,0 +1,220 @@
+"""Coresets of labelled data: one for each class, merged, so that every point has a label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import TensorDataset
+
+from ..sources import as_source
+from .build import build_coreset
+from .coreset import Coreset
+from .history import BuildResult, Step
+from .starts import check_size
+
+ALLOCATIONS = ("proportional", "equal")
+
+
+@dataclass(frozen=True, repr=False)
+class LabeledCoreset:
+    """Weighted points with labels.
+
+    Attributes:
+        coreset: points and weights, class after class.
+        classes: (k,) the different labels, sorted, as numbers or text.
+        class_of: (n,) int64, the place of each point's label in `classes`.
+        results: the `BuildResult` of each class, in the order of `classes`.
+    """
+
+    coreset: Coreset
+    classes: NDArray[Any]
+    class_of: Tensor
+    results: tuple[BuildResult, ...]
+
+    @property
+    def points(self) -> Tensor:
+        """(n, d), an `nn.Parameter`."""
+        return self.coreset.points
+
+    @property
+    def weights(self) -> Tensor:
+        """(n,), sum 1."""
+        return self.coreset.weights
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """(n,) the label of each point, of the dtype that the labels came in; scikit-learn takes them as they are."""
+        labels: NDArray[Any] = self.classes[self.class_of.numpy()]
+        return labels
+
+    def to_dataset(self) -> TensorDataset:
+        """Points, places of their labels in `classes`, and weights, as a `TensorDataset` of detached copies."""
+        return TensorDataset(self.points.detach().clone(), self.class_of.clone(), self.weights.clone())
+
+    def __repr__(self) -> str:
+        counts = torch.bincount(self.class_of, minlength=len(self.classes)).tolist()
+        parts = ", ".join(f"{label}: {count}" for label, count in zip(self.classes.tolist(), counts, strict=True))
+        return f"LabeledCoreset({len(self.class_of)} points, {parts})"
+
+
+def build_labeled_coreset(
+    X: Any,
+    y: Any,
+    size: int,
+    allocation: str = "proportional",
+    p: float = 2,
+    *,
+    algorithm: str = "auto",
+    init: str | Mapping[Any, Tensor] | None = None,
+    restarts: int | None = None,
+    sample_weights: Any = None,
+    steps: int | None = None,
+    tolerance: float = 1e-3,
+    seed: int = 0,
+    progress: bool | None = None,
+    callback: Callable[[Any, Step], None] | None = None,
+    engine: str = "auto",
+) -> LabeledCoreset:
+    """Find a coreset of each class and put them together.
+
+    Points of a class have equal weights, and the weights of a class add up to its share of the rows if the allocation
+    is "proportional", and to 1 / k for k classes if it is "equal". So "proportional" stands for the data as they are,
+    and "equal" for data in which all classes are equally frequent.
+
+    Args:
+        X: (rows, d) table that fits into memory: tensor, array, DataFrame or lists of numbers.
+        y: (rows,) labels: whole numbers, booleans or text.
+        size: number of points n of all classes together, at least one for each class.
+        allocation: "proportional" gives a class points in proportion to its share of the rows (its weight, with
+            `sample_weights`), "equal" as many as any other. Both are rounded by largest remainders, and no class gets
+            fewer than one point.
+        p: power of the distance, as in `build_coreset`.
+        algorithm, restarts, steps, tolerance, progress, engine: of each class, as in `build_coreset`.
+        init: name of a kind of start for every class, or a dict from labels to the points that those classes start
+            from; classes that it lacks start as for None.
+        sample_weights: (rows,) weights of the rows; equal if None.
+        seed: class k, counted in the order of the sorted labels, is built with seed + k.
+        callback: called after each step with the label and the `Step`.
+
+    Returns:
+        `LabeledCoreset`: points, labels, weights, and the result of each class.
+
+    Raises:
+        ValueError: unusable arguments, named; labels that do not fit the rows; fewer points than classes; a class
+            whose rows all have weight zero.
+
+    Example:
+        >>> import torch, torchcoreset as tc
+        >>> X = torch.randn(300, 2, generator=torch.Generator().manual_seed(0))
+        >>> labeled = tc.build_labeled_coreset(X, ["b"] * 100 + ["a"] * 200, 6)
+        >>> labeled
+        LabeledCoreset(6 points, a: 4, b: 2)
+        >>> labeled.points.shape, labeled.labels.tolist()
+        (torch.Size([6, 2]), ['a', 'a', 'a', 'a', 'b', 'b'])
+
+    Source: Claici, Genevay, Solomon (2020), whose support vector machines see as many points of each class.
+    """
+    check_size(size)
+    rows, mass = as_source(X, sample_weights).materialize(None, torch.Generator())
+    classes, place = _read_labels(y, len(rows))
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise ValueError(f"seed: got {seed!r}; expected an int, from which each class gets a seed of its own.")
+    shares = _shares(mass, place, classes)
+    wanted = shares if allocation == "proportional" else np.full(len(classes), 1 / len(classes))
+    counts = allocate(size, wanted, allocation)
+    results = []
+    for k, (label, count) in enumerate(zip(classes.tolist(), counts.tolist(), strict=True)):
+        chosen = torch.from_numpy(np.flatnonzero(place == k)).to(rows.device)
+        results.append(
+            build_coreset(
+                rows[chosen],
+                count,
+                p,
+                algorithm=algorithm,
+                init=init.get(label) if isinstance(init, Mapping) else init,
+                restarts=restarts,
+                sample_weights=None if mass is None else mass[chosen],
+                steps=steps,
+                tolerance=tolerance,
+                seed=seed + k,
+                progress=progress,
+                callback=None if callback is None else _with_label(callback, label),
+                engine=engine,
+            )
+        )
+    points = torch.cat([result.coreset.points.detach() for result in results])
+    weights = np.repeat(wanted / counts, counts)
+    class_of = torch.from_numpy(np.repeat(np.arange(len(classes)), counts))
+    return LabeledCoreset(Coreset(points, weights), classes, class_of, tuple(results))
+
+
+def allocate(size: int, shares: NDArray[np.float64], allocation: str = "proportional") -> NDArray[np.int64]:
+    """Whole numbers of points, at least 1 for each class, that sum to `size`: largest remainders.
+
+    Args:
+        size: number of points.
+        shares: (k,) positive, sum 1.
+        allocation: checked, for its message.
+
+    Raises:
+        ValueError: another allocation, or fewer points than classes.
+
+    Example:
+        >>> import numpy as np
+        >>> allocate(10, np.array([0.55, 0.44, 0.01])).tolist()
+        [5, 4, 1]
+    """
+    if allocation not in ALLOCATIONS:
+        raise ValueError(f"allocation: got {allocation!r}; expected one of {', '.join(map(repr, ALLOCATIONS))}.")
+    if size < len(shares):
+        raise ValueError(f"size: got {size} points for {len(shares)} classes; expected at least one for each class.")
+    # A class whose quota is below one point has it already; the others share what is left by their quotas.
+    small = np.zeros(len(shares), dtype=bool)
+    while True:
+        left = size - int(small.sum())
+        quota = np.where(small, 1.0, left * shares / shares[~small].sum())
+        more = (quota < 1 - 1e-9) & ~small
+        if not more.any():
+            break
+        small |= more
+    counts = np.floor(quota + 1e-9).astype(np.int64)
+    order = np.argsort(-(quota - counts), kind="stable")
+    counts[order[: size - int(counts.sum())]] += 1
+    return counts
+
+
+def _read_labels(y: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The different labels, sorted, and the place of each row's label among them."""
+    values = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+    if values.dtype == object:
+        kinds = {type(value) for value in values.flat}
+        if kinds != {str}:
+            names = ", ".join(sorted(kind.__name__ for kind in kinds))
+            raise ValueError(f"y: got labels of {names}; expected whole numbers, booleans or text, none missing.")
+        values = values.astype(str)
+    if values.shape != (rows,):
+        raise ValueError(f"y: got shape {values.shape} for {rows} rows; expected one label for each row.")
+    if values.dtype.kind == "f" and not np.array_equal(values, np.round(values)):
+        raise ValueError("y: got fractions or NaN; expected labels: whole numbers, booleans or text.")
+    classes, place = np.unique(values, return_inverse=True)
+    return classes, place
+
+
+def _shares(mass: Tensor | None, place: NDArray[np.int64], classes: NDArray[Any]) -> NDArray[np.float64]:
+    weights = np.full(len(place), 1 / len(place)) if mass is None else mass.cpu().numpy()
+    shares = np.bincount(place, weights=weights, minlength=len(classes))
+    if (shares <= 0).any():
+        label = classes.tolist()[int(np.argmin(shares))]
+        raise ValueError(f"sample_weights: all rows of class {label!r} have weight zero. Leave its rows out.")
+    normalised: NDArray[np.float64] = shares / shares.sum()
+    return normalised
+
+
+def _with_label(callback: Callable[[Any, Step], None], label: Any) -> Callable[[Step], None]:
+    return lambda step: callback(label, step)

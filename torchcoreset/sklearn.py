@@ -1,0 +1,253 @@
+"""A coreset as a scikit-learn estimator, `WassersteinCoreset`. Needs the extra `sklearn`.
+
+It is imported on its own, so that `import torchcoreset` needs no scikit-learn.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+try:
+    from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+    from sklearn.utils import check_random_state
+    from sklearn.utils._param_validation import Interval, StrOptions
+    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+except ImportError as error:  # pragma: no cover
+    raise ImportError(
+        "torchcoreset.sklearn needs scikit-learn 1.6 or newer: pip install 'torchcoreset[sklearn]'."
+    ) from error
+
+from .coresets import build_coreset
+from .coresets.starts import separated, start_points
+from .losses import CoresetLoss
+from .sources import as_source
+from .transport import transport
+from .transport.cost import pairwise
+
+Floats = NDArray[np.float64]
+TINY = 1e-30  # the value of a batch that sits on its points has no size: any will do
+ROWS = 1 << 14  # rows whose distances to all points are held at once
+
+
+class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Points that stand in for the rows of X, in the manner of scikit-learn's `KMeans`.
+
+    `fit` minimises the exact W_p^p between the rows and n equally weighted points, so each point stands for an equal
+    share of the (weighted) rows. `partial_fit` takes rows as batches of a stream instead.
+
+    Args:
+        n_points: number of points; rows may be fewer, then points coincide.
+        p: power of the distance, p >= 1.
+        init: how `fit` begins: "annealed", "random" or "kmeans++".
+        max_iter: most steps of `fit`.
+        tol: `fit` has converged when five steps change the value by less than half of this, relatively.
+        learning_rate: of `partial_fit`; batch k moves points by learning_rate / sqrt(k) of the way to the means of
+            their cells (p = 2), in (0, 1].
+        random_state: int, `numpy.random.RandomState` or None, as everywhere in scikit-learn.
+
+    Attributes:
+        points_: (n_points, d) in the floating type of X. After `partial_fit` an average of the iterates.
+        potential_: (n_points,) dual potential, which says where cells end.
+        labels_: (rows,) the cell of each row of X; of the last batch after `partial_fit`.
+        value_: W_p^p to the rows given; of the last batch after `partial_fit`.
+        lower_: its certified lower bound; after `partial_fit` None, since a batch bounds nothing of the stream.
+        n_iter_: steps, or batches, taken.
+        n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+
+    Example:
+        >>> import numpy as np
+        >>> from torchcoreset.sklearn import WassersteinCoreset
+        >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
+        >>> model = WassersteinCoreset(n_points=2, random_state=0).fit(X)
+        >>> np.sort(model.points_[:, 0]).tolist(), model.value_
+        ([0.5, 10.5], 0.25)
+        >>> bool(model.predict([[0.2]])[0] == model.labels_[0])
+        True
+
+    Source: Claici, Genevay, Solomon (2020), Algorithm 2 for `fit`, and Algorithm 1 with a running potential for
+        `partial_fit`.
+    """
+
+    _parameter_constraints = {  # noqa: RUF012  (scikit-learn's own form)
+        "n_points": [Interval(Integral, 1, None, closed="left")],
+        "p": [Interval(Real, 1, None, closed="left")],
+        "init": [StrOptions({"annealed", "random", "kmeans++"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, 1, closed="left")],
+        "learning_rate": [Interval(Real, 0, 1, closed="right")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_points: int = 10,
+        *,
+        p: float = 2,
+        init: str = "annealed",
+        max_iter: int = 300,
+        tol: float = 1e-3,
+        learning_rate: float = 0.5,
+        random_state: Any = None,
+    ) -> None:
+        self.n_points = n_points
+        self.p = p
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.learning_rate = learning_rate
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> WassersteinCoreset:
+        """Find the points for the rows of X, from the start.
+
+        Args:
+            X: (rows, d) numbers.
+            y: ignored, as pipelines pass it.
+            sample_weight: (rows,) non-negative weights; equal if None.
+
+        Returns:
+            The estimator itself.
+        """
+        self._validate_params()
+        X, mass = self._rows(X, sample_weight, reset=True)
+        result = build_coreset(
+            X,
+            int(self.n_points),
+            float(self.p),
+            init=self.init,
+            sample_weights=mass,
+            steps=int(self.max_iter),
+            tolerance=float(self.tol),
+            seed=self._seed(),
+            progress=False,
+        )
+        plan = result.transport
+        self._forget_stream()
+        self._keep(result.coreset.points.detach(), plan.potential)
+        self.labels_: NDArray[np.int64] = self._cells(X)
+        self.value_, self.n_iter_ = plan.value, len(result.history)
+        self.lower_: float | None = plan.lower
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> WassersteinCoreset:
+        """Move the points by one batch of a stream, at a running potential that earlier batches have shaped.
+
+        The first batch gives the starting points: its rows, spread by k-means++, after which it counts as any other.
+        A call after `fit` goes on from the points that `fit` has found. Steps are unbiased for the stream
+        (`CoresetLoss(online=True)`) and shrink like 1 / sqrt(batches); `points_` averages them.
+
+        Args:
+            X: (rows, d) numbers, at least one row; 20 or more a batch do best.
+            y: ignored.
+            sample_weight: (rows,) weights of the rows of this batch; equal if None.
+
+        Returns:
+            The estimator itself.
+        """
+        self._validate_params()
+        first = not hasattr(self, "points_")
+        X, mass = self._rows(X, sample_weight, reset=first)
+        if first:
+            start = start_points(as_source(X, mass), int(self.n_points), "kmeans++", float(self.p), self._generator())
+            self._keep(separated(start, self._generator()), torch.zeros(len(start), dtype=torch.float64))
+        if not hasattr(self, "_loss"):
+            self._loss = CoresetLoss(float(self.p), online=True)
+            self._iterate, self._batches = torch.from_numpy(self.points_.copy()), 0
+        self._move(X, mass)
+        self.labels_ = self._cells(X)
+        return self
+
+    def _move(self, X: Tensor, mass: Tensor | None) -> None:
+        """One step on a batch, and the average of the iterates."""
+        points = torch.nn.Parameter(self._iterate.to(X))
+        with torch.inference_mode(False), torch.enable_grad():
+            value = self._loss(points, X, None, mass)
+            value.backward()
+        self._batches += 1
+        assert points.grad is not None
+        rate = float(self.learning_rate) / self._batches**0.5
+        # The gradient carries the weight 1 / n of its point and the factor p of the power; for p = 2 what is left is
+        # the way to the mean of the cell. For other p it is scaled to the size of a cell, |.|^(p - 1) to |.|.
+        cell = max(float(value.detach()), TINY) ** (1 / self.p)
+        step = points.grad.double() * (len(points) / self.p) * cell ** (2 - self.p)
+        self._iterate = (points.detach().double() - rate * step).to(X.dtype)
+        average = torch.from_numpy(self.points_).double()
+        share = min(1.0, 3 / (self._batches + 2))  # the first batch replaces the start, later ones weigh less
+        last = self._loss.last
+        assert last is not None
+        self._keep(average.lerp(self._iterate.double(), share).to(X.dtype), last.potential)
+        self.value_, self.lower_, self.n_iter_ = float(value.detach()), None, self._batches
+
+    def predict(self, X: Any, sample_weight: Any = None) -> NDArray[np.int64]:
+        """The Laguerre cell of each row, (rows,): the point i with the smallest |y - x_i|^p - potential_i.
+
+        Args:
+            X: (rows, d).
+            sample_weight: ignored.
+        """
+        check_is_fitted(self, "points_")
+        rows, _ = self._rows(X, None, reset=False)
+        return self._cells(rows)
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int64]:
+        """`fit`, then the cell of each row, (rows,)."""
+        return self.fit(X, y, sample_weight).labels_
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Distances from rows to points, |y - x_i|, (rows, n_points), in the unit of the data."""
+        check_is_fitted(self, "points_")
+        rows, _ = self._rows(X, None, reset=False)
+        x = torch.from_numpy(self.points_).to(rows)
+        found: NDArray[Any] = torch.cat([pairwise(part, x, 1) for part in rows.split(ROWS)]).numpy()  # type: ignore[no-untyped-call]
+        return found
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """-W_p^p between the points and the rows of X: more is better, and 0 is best.
+
+        Args:
+            X: (rows, d).
+            y: ignored.
+            sample_weight: (rows,) weights; equal if None.
+        """
+        check_is_fitted(self, "points_")
+        rows, mass = self._rows(X, sample_weight, reset=False)
+        return -transport(torch.from_numpy(self.points_).to(rows), rows, float(self.p), sample_weights=mass).value
+
+    def _rows(self, X: Any, sample_weight: Any, *, reset: bool) -> tuple[Tensor, Tensor | None]:
+        """Checked rows as a tensor that shares nothing that will be written to, and their weights."""
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=reset, accept_sparse=False)
+        if sample_weight is None:
+            return torch.from_numpy(np.array(X)), None
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        return torch.from_numpy(np.array(X)), torch.from_numpy(np.array(weights))
+
+    def _cells(self, rows: Tensor) -> NDArray[np.int64]:
+        x, v = torch.from_numpy(self.points_).to(rows), torch.from_numpy(self.potential_)
+        cells = [(pairwise(part, x, float(self.p)).double() - v).argmin(1) for part in rows.split(ROWS)]  # type: ignore[no-untyped-call]
+        found: NDArray[np.int64] = torch.cat(cells).numpy()
+        return found
+
+    def _keep(self, points: Tensor, potential: Tensor) -> None:
+        self.points_: NDArray[Any] = points.numpy().copy()
+        self.potential_: Floats = potential.detach().double().numpy().copy()
+
+    def _forget_stream(self) -> None:
+        if hasattr(self, "_loss"):
+            del self._loss
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _generator(self) -> torch.Generator:
+        return torch.Generator().manual_seed(self._seed())
+
+    @property
+    def _n_features_out(self) -> int:
+        """For `get_feature_names_out`."""
+        return len(self.points_)
