@@ -261,7 +261,8 @@ def test_too_few_steps_warn_and_give_the_result() -> None:
     assert result.status is tc.Status.MAX_STEPS
     assert caught[0].message.result is result
     assert caught[0].filename == __file__
-    assert result.lower <= tc.transport(*hard_problem(), exact=True).value <= result.value
+    # One balancing may already find the best plan, whose cost the two add up in another order.
+    assert result.lower <= tc.transport(*hard_problem(), exact=True).value <= result.value * (1 + 1e-12)
 
 
 def test_an_exact_solve_that_fails_is_an_error_with_the_result() -> None:
