@@ -12,6 +12,7 @@ import torch
 from torch import Generator, Tensor
 
 from ..sources import Source, SourceExhausted, as_source, mark_of
+from ..sources.randomness import make_generator
 from ..transport.choose import check_engine
 from ..transport.problem import check_power, make_problem
 from ..transport.result import Status, Transport
@@ -24,7 +25,7 @@ from .gradient import GradientDescent, OptimizerFactory
 from .history import BuildResult, Step, settled
 from .progress import Progress
 from .restarts import Start
-from .starts import check_size, make_generator
+from .starts import check_size
 from .stochastic import StochasticDescent
 
 ALGORITHMS = ("auto", "fixed_point", "sgd", "gradient")
