@@ -95,11 +95,11 @@ def build_coreset(
             a file's column; equal if None.
         samples: most samples to hold in memory. None holds all rows of a table, dataset, loader or file, and
             max(100000, 200 n) samples of a distribution or callable, 400000 if they are one-dimensional; where these
-            are fewer than 1000 a point, "fixed_point" goes on with as many fresh ones in each of 30 steps and returns
-            the average of their points, which fits the distribution better than any one set of samples. A file of
-            more than 2^26 numbers is sampled uniformly down to these, unless this says otherwise. Of an iterator or
-            a loader without a length the next max(100000, 200 n) rows are held, which are its head: shuffle what is
-            sorted, or give the loader a length.
+            are fewer than 1000 a point, "fixed_point" fits them to a tolerance of 1e-2 only, goes on with as many
+            fresh ones in each of 30 steps and returns the average of their points, which fits the distribution better
+            than any one set of samples. A file of more than 2^26 numbers is sampled uniformly down to these, unless
+            this says otherwise. Of an iterator or a loader without a length the next max(100000, 200 n) rows are held,
+            which are its head: shuffle what is sorted, or give the loader a length.
         steps: most steps from the start on, which counts none; None for 300 (fixed_point, gradient) or 1000 (sgd).
         tolerance: the run has converged when five steps change the value by less than half of this, relatively; in
             [0, 1). Transports are solved to a tenth of this in the end, and more loosely while the value still falls.
