@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from torchcoreset.coresets.starts import kmeans_plus_plus, make_generator, repeat_to, separated, start_points
+from torchcoreset.coresets.starts import kmeans_plus_plus, repeat_to, separated, start_points
 from torchcoreset.sources import as_source
+from torchcoreset.sources.randomness import make_generator
 
 
 def normal(*shape: int, seed: int = 0) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Callable
 
@@ -11,12 +12,15 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
+from torchcoreset.guarantees import ledger as ledger_module
 from torchcoreset.guarantees.certify import TAILS
 from torchcoreset.guarantees.ledger import Ledger, candidates
 from torchcoreset.guarantees.plan import feasible_plan
 from torchcoreset.testing import NORMAL, UNIFORM
 from torchcoreset.transport.choose import make_engine
 from torchcoreset.transport.problem import make_problem
+
+certify_module = importlib.import_module("torchcoreset.guarantees.certify")  # the name is the function's, too
 
 
 def normal(count: int) -> Tensor:
@@ -99,6 +103,29 @@ def streamed(x: Tensor, y: Tensor, b: Tensor, v: Tensor, p: float, expected: int
         ledger.add(candidates(problem.y, make_engine(problem, "auto").hard(v)))
     shifted = x.double() - x.median(0).values.double()
     return feasible_plan(ledger, shifted, v, p)
+
+
+def test_where_points_are_many_a_kept_sample_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same samples and potential: only the plan is another, and it is nearer to the best."""
+    points = torch.randn(40, 2, generator=torch.Generator().manual_seed(2))
+    balanced = tc.certify(points, plane, samples=20_000, seed=3)
+    monkeypatch.setattr(ledger_module, "MOST_ELEMENTS", 8 * 40 * 40)  # room for 8 candidates a cell
+    solved = tc.certify(points, plane, samples=20_000, seed=3)
+    monkeypatch.setattr(certify_module, "KEPT", 0)
+    rough = tc.certify(points, plane, samples=20_000, seed=3)
+    assert solved.dual == balanced.dual == rough.dual
+    assert solved.dual <= solved.value < balanced.value * 1.002 < rough.value
+    assert 0 < solved.moved < 0.5
+    assert torch.equal(solved.cell_mass, rough.cell_mass)
+
+
+def test_a_solved_plan_carries_the_images_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """f(y) = 3 y: whatever the plan, its images cost 9 times as much."""
+    monkeypatch.setattr(ledger_module, "MOST_ELEMENTS", 8 * 40 * 40)
+    found = tc.certify_pushforward(
+        torch.randn(40, 2, generator=torch.Generator().manual_seed(2)), plane, lambda y: 3 * y, samples=5000
+    )
+    assert found.image.value == pytest.approx(9 * found.data.value, rel=1e-5)
 
 
 def test_memory_does_not_grow_with_samples() -> None:

@@ -66,7 +66,8 @@ def test_f_is_called_as_often_as_said() -> None:
     ("changes", "message"),
     [
         ({"f": lambda y: torch.cat((y, y), 1)}, "f: got 2 numbers for each row; expected one"),
-        ({"f": lambda y: 1.0}, "f: got float for 10 rows"),
+        ({"f": lambda y: 1.0}, "f output: got a single number; expected rows"),
+        ({"f": lambda y: y[:3, 0]}, "f: got 3 rows for 10 samples; expected one row for each"),
         ({"evaluations": 2000}, "evaluations: got 2000 with 1000 samples"),
         ({"lipschitz": math.inf}, "lipschitz: got inf"),
         ({"confidence": 0}, "confidence: got 0"),

@@ -49,6 +49,14 @@ def test_a_scaling_scales_the_certificate() -> None:
     assert found.lipschitz_upper == pytest.approx(3 * found.data.upper)
 
 
+def test_rows_are_given_to_a_network_in_its_own_type_and_images_as_vectors(coreset: tc.Coreset) -> None:
+    network = nn.Sequential(nn.Linear(2, 12, bias=False), nn.Unflatten(1, (3, 2, 2)))
+    network[0].weight.data.copy_(torch.randn(12, 2, generator=torch.Generator().manual_seed(0)))
+    found = tc.certify_pushforward(coreset, lambda m: plane(m).double(), network, samples=20_000)
+    flat = tc.certify_pushforward(coreset, plane, network[0], samples=20_000)
+    assert 0 < found.lower < found.upper == pytest.approx(flat.upper, rel=0.01)
+
+
 def test_a_network_is_left_as_it_was(coreset: tc.Coreset) -> None:
     with torch.random.fork_rng():
         torch.manual_seed(0)
@@ -121,9 +129,9 @@ def test_activations_are_no_steeper_than_said() -> None:
 def test_unknown_layers_and_bad_maps(coreset: tc.Coreset) -> None:
     with pytest.raises(TypeError, match="no Lipschitz constant is known for LSTM"):
         tc.lipschitz_constant(nn.Sequential(nn.LSTM(2, 2)))
-    with pytest.raises(ValueError, match=r"network: got shape \(1,\) for 30 rows"):
+    with pytest.raises(ValueError, match="network: got 1 rows for 30 samples; expected one row for each"):
         tc.certify_pushforward(coreset, plane, lambda y: y.sum()[None], samples=1000)
-    with pytest.raises(ValueError, match="network: it gives NaN or infinity"):
+    with pytest.raises(ValueError, match=r"network output: \d+ of 30 rows hold NaN or inf"):
         tc.certify_pushforward(coreset, plane, lambda y: y.log(), samples=1000)
     with pytest.raises(ValueError, match="lipschitz: got -1"):
         tc.certify_pushforward(coreset, plane, banana, lipschitz=-1, samples=1000)

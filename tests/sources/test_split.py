@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -40,3 +41,12 @@ def test_marks() -> None:
     assert mark_of(as_source(TABLE)) == mark_of(as_source(TABLE.numpy())) == mark_of(as_source(TABLE.double()))
     assert mark_of(as_source(TABLE)) != mark_of(as_source(TABLE + 1))
     assert mark_of(as_source(torch.distributions.Normal(0.0, 1.0))) is None
+
+
+def test_a_file_has_a_mark_and_its_parts_stay_on_disk(tmp_path) -> None:
+    """The mark is that of its first rows: others would have to be searched for."""
+    path = tmp_path / "rows.npy"
+    np.save(path, TABLE.numpy())
+    whole = as_source(path)
+    assert mark_of(whole) == mark_of(as_source(path)) is not None
+    assert all(part.on_disk for part in tc.hold_out(whole))

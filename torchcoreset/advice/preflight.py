@@ -24,8 +24,9 @@ from typing import Any
 import torch
 
 from ..coresets.build import HELD, HELD_PER_POINT, LINE_HELD
-from ..coresets.starts import check_size, make_generator, repeat_to
+from ..coresets.starts import check_size, repeat_to
 from ..sources import as_source
+from ..sources.randomness import make_generator
 from ..sources.tables import TensorSource
 from ..transport.problem import check_power, make_problem
 from ..transport.solve import check_count, solve

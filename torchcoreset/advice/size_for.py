@@ -10,11 +10,11 @@ from typing import Any
 from torch import Generator
 
 from ..coresets import Coreset, build_coreset
-from ..coresets.starts import make_generator
 from ..guarantees import Certificate, certify
 from ..guarantees.certify import check_confidence
 from ..sources import Source, as_source, hold_out
 from ..sources.random_access import RandomAccessSource
+from ..sources.randomness import make_generator
 from ..transport.problem import check_power
 from ..transport.solve import check_count
 from .growth import Growth, fit_growth

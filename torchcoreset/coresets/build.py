@@ -13,6 +13,7 @@ import torch
 from torch import Generator, Tensor
 
 from ..sources import Source, SourceExhausted, as_source, mark_of
+from ..sources.randomness import make_generator
 from ..transport.choose import check_engine
 from ..transport.problem import check_power, make_problem
 from ..transport.result import Status, Transport
@@ -26,7 +27,7 @@ from .gradient import GradientDescent, OptimizerFactory
 from .history import BuildResult, Step, settled
 from .progress import Progress
 from .restarts import Start
-from .starts import check_size, make_generator
+from .starts import check_size
 from .stochastic import StochasticDescent
 
 ALGORITHMS = ("auto", "fixed_point", "sgd", "gradient")
@@ -100,11 +101,11 @@ def build_coreset(
             a file's column; equal if None.
         samples: most samples to hold in memory. None holds all rows of a table, dataset, loader or file, and
             max(100000, 200 n) samples of a distribution or callable, 400000 if they are one-dimensional; where these
-            are fewer than 1000 a point, "fixed_point" goes on with as many fresh ones in each of 30 steps and returns
-            the average of their points, which fits the distribution better than any one set of samples. A file of
-            more than 2^26 numbers is sampled uniformly down to these, unless this says otherwise. Of an iterator or
-            a loader without a length the next max(100000, 200 n) rows are held, which are its head: shuffle what is
-            sorted, or give the loader a length.
+            are fewer than 1000 a point, "fixed_point" fits them to a tolerance of 1e-2 only, goes on with as many
+            fresh ones in each of 30 steps and returns the average of their points, which fits the distribution better
+            than any one set of samples. A file of more than 2^26 numbers is sampled uniformly down to these, unless
+            this says otherwise. Of an iterator or a loader without a length the next max(100000, 200 n) rows are held,
+            which are its head: shuffle what is sorted, or give the loader a length.
         steps: most steps from the start on, which counts none; None for 300 (fixed_point, gradient) or 1000 (sgd).
         tolerance: the run has converged when five steps change the value by less than half of this, relatively; in
             [0, 1). Transports are solved to a tenth of this in the end, and more loosely while the value still falls.

@@ -15,10 +15,11 @@ from torch import Generator, Tensor, nn
 from ..losses import CoresetLoss
 from ..losses.scale import data_scale
 from ..sources import as_source
+from ..sources.randomness import make_generator
 from ..transport import transport
 from ..transport.problem import check_finite
 from ..transport.solve import check_count
-from .starts import check_size, make_generator, separated, start_points
+from .starts import check_size, separated, start_points
 
 RELATIVE_BLURS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 RATE = 0.1  # of the first step, in scales of the data

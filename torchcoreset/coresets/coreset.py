@@ -13,9 +13,10 @@ from torch.utils.data import TensorDataset
 
 from ..sources import as_source, mark_of
 from ..sources.pushforward import BATCH_SIZE, apply_network
+from ..sources.randomness import make_generator
 from ..transport.problem import as_table, check_finite, normalised
 from ..transport.solve import check_count
-from .starts import check_size, make_generator, start_points
+from .starts import check_size, start_points
 
 
 class Coreset(nn.Module):

@@ -18,15 +18,6 @@ ANNEALED_ELEMENTS = 500_000  # samples times points beyond which there are fewer
 FEWEST = 5  # samples a point below which annealing has nothing to smooth
 
 
-def make_generator(seed: int | Generator) -> Generator:
-    """A CPU generator from a seed, or the one given."""
-    if isinstance(seed, Generator):
-        return seed
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise ValueError(f"seed: got {seed!r}; expected an int or a torch.Generator.")
-    return torch.Generator().manual_seed(seed)
-
-
 def check_size(size: int) -> None:
     """Raise ValueError unless size is a positive integer."""
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:

@@ -54,6 +54,7 @@ import torch
 from torch import Generator, Tensor
 
 from ..sources import Source, as_source
+from ..sources.randomness import make_generator
 from ..transport.choose import check_engine, make_engine
 from ..transport.cost import pairwise
 from ..transport.engine import HardPass, chunk_elements
@@ -65,7 +66,7 @@ from .interval import bernstein, clt, mcdiarmid
 from .ledger import Candidates, Ledger, candidates, joined
 from .moments import Moments
 from .plan import Plan, feasible_plan, solved_plan
-from .points import Points, check_dimension, make_generator, read_points, saw_the_source
+from .points import Points, check_dimension, read_points, saw_the_source
 from .potential import Fitted, fit_potential
 
 TAILS = 0.25  # of the variance in one sample: the central limit theorem is not to be trusted

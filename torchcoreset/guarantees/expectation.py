@@ -27,6 +27,7 @@ import torch
 from torch import Generator, Tensor
 
 from ..sources import as_source
+from ..sources.randomness import make_generator
 from ..transport.choose import check_engine, make_engine
 from ..transport.problem import make_problem
 from ..transport.solve import check_count
@@ -34,7 +35,7 @@ from .certificate import Certificate
 from .certify import Batch, check_confidence, make_certificate, one_pass, warn_if_seen
 from .maps import Map, at_rest, values_of
 from .moments import Moments
-from .points import Points, make_generator, read_points
+from .points import Points, read_points
 from .potential import Fitted
 
 PILOT = 1000  # calls of f to find beta

@@ -28,8 +28,7 @@ class FreshRows:
 
     def __init__(self, source: Source, device: torch.device, generator: Generator) -> None:
         self._source, self._device, self._generator = source, device, generator
-        weighted = isinstance(source, RandomAccessSource) and source._weights is not None
-        self.endless = source.endless or weighted
+        self.endless = source.endless or (isinstance(source, RandomAccessSource) and source.weighted)
         self._left: list[Tensor] = []
         self._pass: Iterator[tuple[Tensor, Tensor | None]] | None = None
         self.size = None if self.endless else source.size

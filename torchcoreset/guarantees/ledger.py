@@ -25,6 +25,7 @@ from ..transport.engine import HardPass
 QUOTA = 16  # candidates of every cell
 SPREADS = 4.0  # standard deviations of a cell's surplus that its candidates should cover
 MOST_ELEMENTS = 1 << 25  # of the float64 costs of all candidates to all points: 256 MiB
+MANY = 2048  # points beyond which costs to all of them are too many
 MOST_LISTED = 1 << 18  # candidates where the costs are listed instead
 
 
@@ -95,8 +96,8 @@ class Ledger:
         self.held: Candidates | None = None
         spread = (expected * b).sqrt() + expected * (b / fitted).sqrt()
         quota = QUOTA + SPREADS * spread
-        most = MOST_LISTED if n > 2048 else MOST_ELEMENTS // n
-        self.short = n > 2048 or float(quota.sum()) > most
+        most = MOST_LISTED if n > MANY else MOST_ELEMENTS // n
+        self.short = n > MANY or float(quota.sum()) > most
         self._quota = quota * min(1.0, most / float(quota.sum()))
         self._threshold = torch.full_like(b, math.inf)  # slack beyond which a sample is no candidate
 

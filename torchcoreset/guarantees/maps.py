@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
+
+from ..sources.pushforward import apply_network
 
 Map = Callable[[Tensor], Tensor]
 
@@ -26,16 +27,8 @@ def at_rest(network: Map) -> Iterator[None]:
 
 
 def image_of(network: Map, rows: Tensor, name: str) -> Tensor:
-    """The image (k, d') of rows (k, d), without a graph; one number a row becomes a column."""
-    with torch.no_grad():
-        image = network(rows)
-    if not isinstance(image, Tensor) or image.dim() == 0 or len(image) != len(rows):
-        got = f"shape {tuple(image.shape)}" if isinstance(image, Tensor) else type(image).__name__
-        raise ValueError(f"{name}: got {got} for {len(rows)} rows; expected a tensor with one row for each row.")
-    image = image.detach().reshape(len(rows), -1)
-    if not bool(torch.isfinite(image).all()):
-        raise ValueError(f"{name}: it gives NaN or infinity for some samples; expected finite numbers.")
-    return image
+    """The image (k, d') of rows (k, d), in batches and without a graph; one number a row becomes a column."""
+    return apply_network(network, rows, Generator(), name=name, flatten=True).to(rows.device)
 
 
 def values_of(f: Map, rows: Tensor) -> Tensor:

@@ -19,9 +19,8 @@ from ..transport.balance_lists import Lists, balance_lists
 from ..transport.cost import paired, pairwise_exact
 from ..transport.problem import make_problem
 from ..transport.solve import solve
-from .ledger import Candidates, Ledger
+from .ledger import MANY, Candidates, Ledger
 
-DENSE_POINTS = 2048  # points beyond which each sample lists where it may go
 LEAST = 1e-6  # of the value: what detours may cost in any case
 SHARP, LOOSE = 0.25, 1e-2  # standard errors, and part of the value, that a solved plan may be above the best
 LISTED = 32  # nearest points in its list
@@ -73,7 +72,7 @@ def feasible_plan(
     total = float(ledger.cost.sum()) / m
     budget = max(WASTED * error, LEAST * total)
     arrays = (cell.cpu().numpy(), mass.cpu().numpy(), surplus.cpu().numpy(), v.cpu().numpy())
-    if n > DENSE_POINTS:
+    if n > MANY:
         moved = balance_lists(_lists(held, some, mean, x, v, p), *arrays, allowance=0.0, budget=budget)
     else:
         costs = torch.cat((pairwise_exact(held.y, x, p), _minkowski(mean, x, some, p)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Generator, Tensor
+from torch import Tensor
 
 from ..sources import Source, mark_of
 from ..transport.problem import as_table, check_finite, normalised
@@ -56,12 +56,3 @@ def check_dimension(points: Points, rows: Tensor) -> None:
 def saw_the_source(points: Points, source: Source) -> bool:
     """Whether the points are known to have been built on the very rows of this source."""
     return points.built_on is not None and points.built_on == mark_of(source)
-
-
-def make_generator(seed: int | Generator) -> Generator:
-    """A CPU generator from a seed, or the one given."""
-    if isinstance(seed, Generator):
-        return seed
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise ValueError(f"seed: got {seed!r}; expected an int or a torch.Generator.")
-    return Generator().manual_seed(seed)

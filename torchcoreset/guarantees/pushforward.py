@@ -23,6 +23,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from ..sources import as_source
+from ..sources.randomness import make_generator
 from ..transport.choose import check_engine, make_engine
 from ..transport.cost import paired
 from ..transport.problem import check_power, make_problem
@@ -32,7 +33,7 @@ from .certify import Batch, Pass, check_confidence, make_certificate, one_pass, 
 from .lipschitz import lipschitz_constant
 from .maps import Map, at_rest, image_of
 from .moments import Moments
-from .points import Points, make_generator, read_points
+from .points import Points, read_points
 from .potential import Fitted
 
 

@@ -8,7 +8,7 @@ from torch import Generator, Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from .convert import as_source
-from .layout import rows_of
+from .layout import Layout, rows_of
 from .randomness import isolated
 from .rows import check_dimension
 from .source import Source, check_positive
@@ -93,6 +93,9 @@ def apply_network(
     generator: Generator,
     batch_size: int = BATCH_SIZE,
     what: str = "samples",
+    *,
+    name: str = "network",
+    flatten: bool = False,
 ) -> Tensor:
     """f of every row, (rows, d'), in a new tensor; the network is left as it was.
 
@@ -102,23 +105,26 @@ def apply_network(
         generator: where its random numbers come from.
         batch_size: most rows that it is given at once.
         what: what error messages call the rows, in the plural.
+        name: what they call f.
+        flatten: make vectors of images and the like.
 
     Raises:
         ValueError: as for `Pushforward`.
     """
     image: Tensor | None = None
+    layout = Layout(flatten=flatten)
     with isolated(generator), _left_alone(network):
         for start in range(0, len(rows), batch_size):
             batch = _as_input(rows[start : start + batch_size], network)
-            part = rows_of(network(batch), "network output")
+            part = rows_of(network(batch), f"{name} output", layout)
             if len(part) != len(batch):
                 raise ValueError(
-                    f"network: got {len(part)} rows for {len(batch)} {what}; expected one row for each "
+                    f"{name}: got {len(part)} rows for {len(batch)} {what}; expected one row for each "
                     f"{what[:-1]}. A network of single rows can be wrapped in torch.vmap."
                 )
             if image is None:  # filled in place: pieces kept for torch.cat would need the memory twice
                 image = part.new_empty(len(rows), part.shape[1])
-            check_dimension(part, image.shape[1], "network output")
+            check_dimension(part, image.shape[1], f"{name} output")
             image[start : start + len(part)] = part
     assert image is not None  # there is at least one row
     return image

@@ -25,6 +25,11 @@ class RandomAccessSource(Source):
             cumulative = self._weights.cumsum(dim=0)
             self._cumulative = cumulative / cumulative[-1]  # ends in exactly 1
 
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights of their own."""
+        return self._weights is not None
+
     @abc.abstractmethod
     def _read(self, index: Tensor, generator: Generator) -> Tensor:
         """The rows at `index`, (rows, d), in a new tensor."""

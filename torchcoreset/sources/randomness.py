@@ -10,6 +10,15 @@ _SPARSE = 16  # below one row in sixteen, drawing again on a repeat is cheaper t
 _MANY = 1 << 16  # from here on a dict of the draws would be slow and large
 
 
+def make_generator(seed: int | Generator) -> Generator:
+    """A CPU generator from a seed, or the one given."""
+    if isinstance(seed, Generator):
+        return seed
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise ValueError(f"seed: got {seed!r}; expected an int or a torch.Generator.")
+    return Generator().manual_seed(seed)
+
+
 @contextmanager
 def isolated(generator: Generator) -> Iterator[None]:
     """Run the user's code without gradients and on torch's global random numbers, seeded from `generator`.

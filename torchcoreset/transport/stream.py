@@ -17,10 +17,8 @@ from .problem import Problem
 from .result import Coupling
 from .running import Running, advance, batch_sums, begin, ceiling, least_smoothing, moved, rejuvenated
 
-WARM_BATCHES, WARM_SAMPLES = (
-    10.0,
-    10.0,
-)  # batches remembered, and samples a point among them, before a stream is tracked
+# Batches remembered, and samples a point among them, before a stream is tracked.
+WARM_BATCHES, WARM_SAMPLES = 10.0, 10.0
 SHOWN = 32.0  # batches for which a lag or a drift is shown after it was last seen
 
 
