@@ -1,0 +1,138 @@
+"""What the experiments share: settings from a YAML file, repeated runs, and tables as text, CSV and JSON."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import dataclasses
+import difflib
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+import yaml
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+COLOURS = ("#d1495b", "#2e6f95", "#5b8c5a", "#8d6a9f", "#e09f3e", "#333333", "#7f7f7f")
+
+Settings = TypeVar("Settings")
+Row = dict[str, Any]
+
+
+def read(settings: type[Settings], name: str, text: str, arguments: list[str] | None = None) -> tuple[Settings, Path]:
+    """The settings of an experiment and the folder for what it finds.
+
+    Args:
+        settings: a dataclass, a field for each key of the YAML file.
+        name: of the experiment, and of its file in `configs`.
+        text: what `--help` says.
+        arguments: of the command line; those of the process if None.
+
+    Raises:
+        SystemExit: an unknown key, with the nearest known one, or a key that is missing.
+    """
+    parser = argparse.ArgumentParser(description=text.strip().splitlines()[0])
+    parser.add_argument("--config", type=Path, default=CONFIGS / f"{name}.yaml", help="YAML file (%(default)s)")
+    parser.add_argument("--small", action="store_true", help="the small form that the file describes")
+    parser.add_argument("--out", type=Path, default=Path("example_output"), help="folder for results (%(default)s)")
+    options = parser.parse_args(arguments)
+    held: dict[str, Any] = yaml.safe_load(options.config.read_text("utf-8"))
+    small = held.pop("small", {})
+    known = [field.name for field in dataclasses.fields(settings)]  # type: ignore[arg-type]
+    for key in (*held, *small):
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"expected some of {', '.join(known)}."
+            raise SystemExit(f"{options.config}: unknown key {key!r}; {hint}")
+    values = {**held, **(small if options.small else {})}
+    missing = [key for key in known if key not in values]
+    if missing:
+        raise SystemExit(f"{options.config}: the key {missing[0]!r} is missing.")
+    options.out.mkdir(parents=True, exist_ok=True)
+    return settings(**values), options.out
+
+
+def seeds(runs: int, text: str) -> Iterator[int]:
+    """0 to runs - 1, with a bar of progress on a terminal."""
+    from tqdm import tqdm
+
+    return iter(tqdm(range(runs), desc=text, disable=None, leave=False))
+
+
+def timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    """What `work` returns, and how many seconds it took."""
+    began = time.perf_counter()
+    found = work()
+    return found, time.perf_counter() - began
+
+
+def summary(rows: Iterable[Row], by: Sequence[str]) -> list[Row]:
+    """Rows with equal values of `by` made one: mean and standard deviation of every number, and how many they were."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in by), []).append(row)
+    found = []
+    for key, group in groups.items():
+        line: Row = dict(zip(by, key, strict=True))
+        for name in group[0]:
+            if name in by or name == "seed":
+                continue
+            values = [row[name] for row in group]
+            line[name] = statistics.fmean(values)
+            line[f"{name}_sd"] = statistics.stdev(values) if len(values) > 1 else 0.0
+        found.append({**line, "runs": len(group)})
+    return found
+
+
+def pivot(rows: Iterable[Row], down: str, across: str, value: str) -> str:
+    """A Markdown table of mean +- standard deviation: a line for each `down`, a column for each `across`."""
+    cells = {(row[down], row[across]): f"{row[value]:.3g} ± {row[f'{value}_sd']:.2g}" for row in rows}
+    lines, columns = (list(dict.fromkeys(key[place] for key in cells)) for place in (0, 1))
+    text = [[down, *map(str, columns)], ["---"] * (len(columns) + 1)]
+    text += [[str(line), *(cells.get((line, column), "") for column in columns)] for line in lines]
+    return "\n".join("| " + " | ".join(cell.ljust(4) for cell in line) + " |" for line in text)
+
+
+def write(name: str, rows: Sequence[Row], settings: Any, out: Path) -> None:
+    """Every row as CSV, and rows with settings and versions as JSON."""
+    with (out / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, fieldnames=list(dict.fromkeys(key for row in rows for key in row)))
+        table.writeheader()
+        table.writerows(rows)
+    about = {
+        "experiment": name,
+        "settings": dataclasses.asdict(settings),
+        "torch": torch.__version__,
+        "torchcoreset": version("torchcoreset"),
+        "threads": torch.get_num_threads(),
+    }
+    (out / f"{name}.json").write_text(json.dumps({**about, "rows": rows}, indent=1), "utf-8")
+
+
+def pyplot() -> Any:
+    """Matplotlib's pyplot, drawing into files."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def draw_curves(axis: Any, rows: Iterable[Row], across: str, value: str, by: str) -> None:
+    """Mean of `value` against `across`, a line with a band of one standard deviation for each value of `by`."""
+    lines: dict[Any, list[Row]] = {}
+    for row in rows:
+        lines.setdefault(row[by], []).append(row)
+    for (label, line), colour in zip(lines.items(), COLOURS * 3, strict=False):
+        place = [row[across] for row in line]
+        middle, spread = ([row[key] for row in line] for key in (value, f"{value}_sd"))
+        axis.plot(place, middle, "o-", color=colour, label=str(label), markersize=4)
+        low, high = ([m + sign * s for m, s in zip(middle, spread, strict=True)] for sign in (-1, 1))
+        axis.fill_between(place, low, high, color=colour, alpha=0.15, linewidth=0)
+    axis.set(xlabel=across, ylabel=value)
