@@ -1,4 +1,4 @@
-"""Greedy iterative geodesic ascent: weights >= 0, few of them not zero, whose weighted sum of vectors is near the sum."""
+"""Greedy iterative geodesic ascent: few positive weights, whose weighted sum of vectors is near the sum of all."""
 
 from __future__ import annotations
 
