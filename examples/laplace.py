@@ -1,6 +1,6 @@
 """Bayesian logistic regression with prior N(0, I): posterior modes, Laplace approximations, and checks of them.
 
-    z = y x (m, d), y = -1 or +1      w (m,) weights      log p(theta | z, w) = sum_k w_k log s(z_k theta) - |theta|^2 / 2
+    z = y x (m, d), y = -1 or +1     w (m,) weights     log p(theta | z, w) = sum_k w_k log s(z_k theta) - |theta|^2 / 2
 
 up to a constant, with s the logistic function. The likelihood sees x and y by their product z only. All in float64.
 """

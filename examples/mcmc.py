@@ -1,4 +1,4 @@
-"""Hamiltonian Monte Carlo for a posterior that is nearly Gaussian, and the two numbers that say whether it has mixed."""
+"""Hamiltonian Monte Carlo for a posterior that is nearly Gaussian, and two numbers that say whether it has mixed."""
 
 from __future__ import annotations
 
