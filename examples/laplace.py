@@ -24,7 +24,8 @@ class Gaussian:
     def draw(self, normal: Tensor) -> Tensor:
         """Draws (k, d) from standard normal numbers (k, d)."""
         upper = torch.linalg.cholesky(self.precision).T
-        return self.mean + torch.linalg.solve_triangular(upper, normal.T, upper=True).T
+        away: Tensor = torch.linalg.solve_triangular(upper, normal.T, upper=True).T
+        return self.mean + away
 
     def log_density(self, theta: Tensor) -> Tensor:
         """Of theta (k, d), without -d/2 log(2 pi)."""
@@ -35,7 +36,7 @@ class Gaussian:
 def log_posterior(theta: Tensor, z: Tensor, w: Tensor) -> Tensor:
     """Unnormalised, for theta (k, d): (k,). Blocks of 2^24 numbers at most."""
     rows = max(1, (1 << 24) // len(z))
-    likelihood = torch.cat([logsigmoid(part @ z.T) @ w for part in theta.split(rows)])
+    likelihood = torch.cat([logsigmoid(part @ z.T) @ w for part in torch.split(theta, rows)])
     return likelihood - theta.square().sum(1) / 2
 
 
@@ -78,8 +79,8 @@ def kl(q: Gaussian, p: Gaussian) -> float:
     """KL(q || p) in nats. The experiment takes q of the coreset and p of all data."""
     ratio = torch.linalg.solve(q.precision, p.precision)  # S_q P, with S_q the covariance of q
     away = q.mean - p.mean
-    found = ratio.trace() - len(away) + away @ p.precision @ away - torch.logdet(ratio)
-    return max(0.0, found.item() / 2)
+    found: float = (ratio.trace() - len(away) + away @ p.precision @ away - torch.logdet(ratio)).item()
+    return max(0.0, found / 2)
 
 
 def posterior_kl(

@@ -88,7 +88,7 @@ def stretch(z: Tensor, points: Tensor) -> Tensor:
     Means of cells have the right mean and too little spread, by what is within the cells.
     """
     lower, own = (torch.linalg.cholesky(torch.cov(rows.T, correction=0)) for rows in (z, points))
-    away = torch.linalg.solve_triangular(own, (points - points.mean(0)).T, upper=False)
+    away: Tensor = torch.linalg.solve_triangular(own, (points - points.mean(0)).T, upper=False)
     return z.mean(0) + away.T @ lower.T
 
 
@@ -110,11 +110,11 @@ def correct(z: Tensor, points: Tensor, at: Gaussian) -> Tensor:
 
         def closure(scale: float = scale, goal: Tensor = goal, optimizer: torch.optim.Optimizer = optimizer) -> Tensor:
             optimizer.zero_grad()
-            value = loss(features(found, at, len(z), scale), goal)
+            value: Tensor = loss(features(found, at, len(z), scale), goal)
             value.backward()
             return value
 
-        optimizer.step(closure)  # type: ignore[arg-type]
+        optimizer.step(closure)  # type: ignore[no-untyped-call]
     return found.detach()
 
 

@@ -207,9 +207,9 @@ def medians(rows: list[Row], value: str) -> list[Row]:
 
 def table(cells: dict[tuple[str, int], str]) -> str:
     """Markdown: a line for each method, a column for each size."""
-    methods, sizes = (list(dict.fromkeys(key[place] for key in cells)) for place in (0, 1))
-    lines = [["method", *map(str, sorted(sizes))], ["---"] * (len(sizes) + 1)]
-    lines += [[str(method), *(cells.get((method, size), "") for size in sorted(sizes))] for method in methods]
+    methods, sizes = list(dict.fromkeys(key[0] for key in cells)), sorted({key[1] for key in cells})
+    lines = [["method", *map(str, sizes)], ["---"] * (len(sizes) + 1)]
+    lines += [[method, *(cells.get((method, size), "") for size in sizes)] for method in methods]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 

@@ -15,7 +15,8 @@ from torch import Tensor
 def gradient_vectors(z: Tensor, draws: Tensor) -> Tensor:
     """Vectors (m, draws d) of the rows z (m, d) at the draws (k, d) of theta."""
     at = torch.sigmoid(-(z @ draws.T))
-    return (at[:, :, None] * z[:, None, :]).flatten(1) / len(draws) ** 0.5
+    gradients: Tensor = at[:, :, None] * z[:, None, :]
+    return gradients.flatten(1) / len(draws) ** 0.5
 
 
 def shorten(vectors: Tensor, relative: float = 1e-8) -> tuple[Tensor, Tensor]:
