@@ -89,7 +89,8 @@ def stretch(z: Tensor, points: Tensor) -> Tensor:
     """
     lower, own = (torch.linalg.cholesky(torch.cov(rows.T, correction=0)) for rows in (z, points))
     away: Tensor = torch.linalg.solve_triangular(own, (points - points.mean(0)).T, upper=False)
-    return z.mean(0) + away.T @ lower.T
+    stretched: Tensor = z.mean(0) + away.T @ lower.T
+    return stretched
 
 
 def correct(z: Tensor, points: Tensor, at: Gaussian) -> Tensor:
@@ -111,7 +112,7 @@ def correct(z: Tensor, points: Tensor, at: Gaussian) -> Tensor:
         def closure(scale: float = scale, goal: Tensor = goal, optimizer: torch.optim.Optimizer = optimizer) -> Tensor:
             optimizer.zero_grad()
             value: Tensor = loss(features(found, at, len(z), scale), goal)
-            value.backward()
+            value.backward()  # type: ignore[no-untyped-call]
             return value
 
         optimizer.step(closure)  # type: ignore[no-untyped-call]

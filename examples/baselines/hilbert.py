@@ -15,8 +15,9 @@ from torch import Tensor
 def gradient_vectors(z: Tensor, draws: Tensor) -> Tensor:
     """Vectors (m, draws d) of the rows z (m, d) at the draws (k, d) of theta."""
     at = torch.sigmoid(-(z @ draws.T))
-    gradients: Tensor = at[:, :, None] * z[:, None, :]
-    return gradients.flatten(1) / len(draws) ** 0.5
+    gradients = at[:, :, None] * z[:, None, :]
+    vectors: Tensor = gradients.flatten(1) / len(draws) ** 0.5
+    return vectors
 
 
 def shorten(vectors: Tensor, relative: float = 1e-8) -> tuple[Tensor, Tensor]:
