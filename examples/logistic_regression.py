@@ -216,7 +216,7 @@ def table(cells: dict[tuple[str, int], str]) -> str:
 def draw(found: list[Row], path: Path) -> None:
     """Median KL against size with quartiles, both axes logarithmic, in two panels: the paper's methods, and beyond."""
     plt = pyplot()
-    figure, axes = plt.subplots(1, 2, figsize=(13, 6), sharey=True, layout="constrained", dpi=130)
+    figure, axes = plt.subplots(1, 2, figsize=(15, 6), sharey=True, layout="constrained", dpi=130)
     methods = list(dict.fromkeys(row["method"] for row in found))
     theirs = [name for name in methods if "class" in name or name in ("uniform", "GIGA", "Frank-Wolfe", "W2 joint")]
     beyond = ["uniform", "GIGA", *(name for name in methods if name not in theirs), "W2 joint"]
@@ -225,12 +225,13 @@ def draw(found: list[Row], path: Path) -> None:
             line = sorted((row for row in found if row["method"] == name), key=lambda row: row["size"])
             place = [row["size"] for row in line]
             low, middle, high = ([max(row[key], 1e-13) for row in line] for key in ("low", "median", "high"))
-            colour, style = COLOURS[k % len(COLOURS)], "-" if k < len(COLOURS) else "--"
-            axis.plot(place, middle, "o" + style, color=colour, label=name, markersize=4)
+            colour, style = COLOURS[k % len(COLOURS)], "o-" if k < len(COLOURS) else "^:"
+            axis.plot(place, middle, style, color=colour, label=name, markersize=5)
             axis.fill_between(place, low, high, color=colour, alpha=0.12, linewidth=0)
         axis.set(xscale="log", yscale="log", xlabel="size", title=title)
-        axis.legend(fontsize=8)
         axis.grid(alpha=0.2)
+    axes[0].legend(fontsize=8, handlelength=3)
+    axes[1].legend(fontsize=8, handlelength=3, loc="center left", bbox_to_anchor=(1, 0.5))
     axes[0].set_ylabel("KL(coreset posterior || full posterior), nats")
     figure.savefig(path)
     plt.close(figure)
