@@ -167,3 +167,11 @@ def draw_curves(axis: Any, rows: Iterable[Row], across: str, value: str, by: str
         low, high = ([m + sign * s for m, s in zip(middle, spread, strict=True)] for sign in (-1, 1))
         axis.fill_between(place, low, high, color=colour, alpha=0.15, linewidth=0)
     axis.set(xlabel=across, ylabel=value)
+
+
+def mark_sizes(axis: Any, rows: Iterable[Row]) -> None:
+    """A logarithmic axis of sizes, each with its number."""
+    sizes = sorted({row["size"] for row in rows})
+    axis.set_xscale("log")
+    axis.set_xticks(sizes, [str(size) for size in sizes])
+    axis.minorticks_off()

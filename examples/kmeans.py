@@ -46,6 +46,7 @@ class Settings:
     learner_restarts: int
     rows: int
     tolerance: float
+    coreset_restarts: int
     jobs: int = field(repr=False)
 
 
@@ -125,6 +126,7 @@ def build(task: Task, X: NDArray[np.float32]) -> tuple[Any, Floats]:
             task.size,
             OURS[task.method],
             samples=min(task.settings.rows, len(X)),
+            restarts=task.settings.coreset_restarts,
             tolerance=task.settings.tolerance,
             seed=task.seed,
             progress=False,
@@ -188,7 +190,8 @@ def draw(means: list[Row], names: list[str], path: Path) -> None:
     )
     for axis, name in zip(axes[0], names, strict=True):
         experiment.draw_curves(axis, [row for row in means if row["data"] == name], "size", "error", "method")
-        axis.set(xscale="log", yscale="log", title=name, xlabel="points", ylabel="J(Q_c) / J(Q*) - 1")
+        axis.set(yscale="log", title=name, xlabel="points", ylabel="J(Q_c) / J(Q*) - 1")
+        experiment.mark_sizes(axis, means)
     axes[0][0].legend(fontsize=8)
     figure.savefig(path)
     plt.close(figure)

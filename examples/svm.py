@@ -253,7 +253,8 @@ def draw(means: list[Row], settings: Settings, path: Path) -> None:
             here = [row for row in means if (row["data"], row["kernel"]) == (name, settings.kernels[0])]
             experiment.draw_curves(axis, here, "size", f"{measure}_relative", "method")
             axis.axhline(1, color="black", linewidth=0.7)
-            axis.set(xscale="log", title=name, xlabel="points", ylabel=f"{measure}, relative")
+            axis.set(title=name, xlabel="points", ylabel=f"{measure}, relative")
+            experiment.mark_sizes(axis, here)
     axes[0][0].legend(fontsize=7)
     figure.savefig(path)
     plt.close(figure)

@@ -31,7 +31,7 @@ def sensitivities(X: NDArray[np.floating], centres: NDArray[np.floating]) -> NDA
     alpha = 16 * (math.log2(len(centres)) + 2)
     count = np.bincount(place, minlength=len(centres))
     cost = np.bincount(place, weights=squares, minlength=len(centres))
-    own = 4 * len(data) / count[place]
+    own: NDArray[np.float64] = 4 * len(data) / count[place]
     if mean == 0:
         return own
     bounds: NDArray[np.float64] = alpha * squares / mean + 2 * alpha * cost[place] / (count[place] * mean) + own
