@@ -10,7 +10,10 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from importlib.metadata import version
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -62,6 +65,34 @@ def seeds(runs: int, text: str) -> Iterator[int]:
     from tqdm import tqdm
 
     return iter(tqdm(range(runs), desc=text, disable=None, leave=False))
+
+
+def each(work: Callable[[Any], Any], tasks: Sequence[Any], jobs: int, keep: Path) -> list[Any]:
+    """`work` of every task, in order, in so many processes of one thread each, with a bar on a terminal.
+
+    Args:
+        work: a function of a module; its results can be written as JSON.
+        tasks: whose `repr` says all that the result depends on.
+        jobs: number of processes; 1 works in this one.
+        keep: file that each result is added to. A task that it holds already is not done again, so that an experiment
+            that was stopped goes on where it was.
+    """
+    from tqdm import tqdm
+
+    done = dict(json.loads(line) for line in keep.read_text("utf-8").splitlines()) if keep.exists() else {}
+    todo = [task for task in tasks if repr(task) not in done]
+    with ExitStack() as stack:
+        file = stack.enter_context(keep.open("a", encoding="utf-8"))
+        if jobs == 1:
+            found: Iterable[Any] = map(work, todo)
+        else:
+            pool = ProcessPoolExecutor(jobs, get_context("spawn"), torch.set_num_threads, (1,))
+            found = stack.enter_context(pool).map(work, todo)
+        for task, result in tqdm(zip(todo, found, strict=True), keep.stem, len(todo), disable=None, leave=False):
+            done[repr(task)] = result
+            file.write(json.dumps([repr(task), result]) + "\n")
+            file.flush()
+    return [done[repr(task)] for task in tasks]
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:
@@ -136,3 +167,11 @@ def draw_curves(axis: Any, rows: Iterable[Row], across: str, value: str, by: str
         low, high = ([m + sign * s for m, s in zip(middle, spread, strict=True)] for sign in (-1, 1))
         axis.fill_between(place, low, high, color=colour, alpha=0.15, linewidth=0)
     axis.set(xlabel=across, ylabel=value)
+
+
+def mark_sizes(axis: Any, rows: Iterable[Row]) -> None:
+    """A logarithmic axis of sizes, each with its number."""
+    sizes = sorted({row["size"] for row in rows})
+    axis.set_xscale("log")
+    axis.set_xticks(sizes, [str(size) for size in sizes])
+    axis.minorticks_off()

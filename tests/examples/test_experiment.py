@@ -79,3 +79,37 @@ def test_a_data_set_that_is_nowhere_says_what_to_do(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("TORCHCORESET_DATA", str(tmp_path))
     with pytest.raises(SystemExit, match="set TORCHCORESET_DATA"):
         datasets.load("cod_rna_all")
+
+
+def double(task: tuple[int, str]) -> int:
+    return 2 * task[0]
+
+
+def test_what_was_done_before_a_stop_is_not_done_again(tmp_path: Path) -> None:
+    import experiment
+
+    pytest.importorskip("tqdm")
+
+    def fail(task: tuple[int, str]) -> int:
+        if task[0] == 3:
+            raise KeyboardInterrupt
+        return double(task)
+
+    tasks = [(1, "a"), (2, "b"), (3, "c")]
+    with pytest.raises(KeyboardInterrupt):
+        experiment.each(fail, tasks, 1, tmp_path / "kept.jsonl")
+    done = []
+    assert experiment.each(lambda task: done.append(task) or double(task), tasks, 1, tmp_path / "kept.jsonl") == [
+        2,
+        4,
+        6,
+    ]
+    assert done == [(3, "c")]
+
+
+@pytest.mark.slow
+def test_several_processes_give_results_in_order(tmp_path: Path) -> None:
+    import experiment
+
+    pytest.importorskip("tqdm")
+    assert experiment.each(abs, [-3, 2, -1], 2, tmp_path / "kept.jsonl") == [3, 2, 1]
