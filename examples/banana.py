@@ -85,9 +85,7 @@ def judge(found: dict[str, Tensor], settings: Settings, seed: int) -> list[Row]:
         about = tc.certify(points, source, samples=settings.certified, seed=1000 + seed)
         rows.append({"points": name, "seed": seed, "lower": about.lower, "upper": about.upper})
     for name, preimage in ((IMAGE, NOISE), (RANDOM, NOISE_SAMPLE)):
-        pushed = tc.certify_pushforward(
-            found[preimage], GAUSSIAN, banana, samples=settings.certified, seed=1000 + seed
-        )
+        pushed = tc.certify_pushforward(found[preimage], GAUSSIAN, banana, samples=settings.certified, seed=1000 + seed)
         next(row for row in rows if row["points"] == name)["coupling"] = pushed.upper
     for row in rows:
         row.setdefault("coupling", row["upper"])
@@ -111,8 +109,8 @@ def conclusion(rows: Sequence[Row]) -> str:
     loses = sum(ends[DIRECT, seed]["upper"] < ends[IMAGE, seed]["lower"] for seed in seeds)
     middle = {row["points"]: (row["lower"] + row["upper"]) / 2 for row in experiment.summary(rows, ["points"])}
     return (
-        f"Conclusion: the image of the Gaussian's coreset is certified to be closer to the banana than a random sample in "
-        f"{beats} of {len(seeds)} runs, and farther than the coreset computed directly in {loses}; on average it is "
+        f"Conclusion: the image of the Gaussian's coreset is certified to be closer to the banana than a random sample "
+        f"in {beats} of {len(seeds)} runs, and farther than the coreset computed directly in {loses}; on average it is "
         f"{middle[IMAGE] / middle[DIRECT]:.2f} times as far as the direct one, and the random sample "
         f"{middle[RANDOM] / middle[DIRECT]:.2f} times."
     )

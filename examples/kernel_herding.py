@@ -63,7 +63,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Tensor]:
     print(f"{settings.size} points for {settings.rows} samples of a mixture of {len(CENTRES)} Gaussians, judged on")
     print(f"{settings.judged} others; mean and standard deviation of {settings.runs} runs\n\n{table(means)}")
     print(f"\n{conclusion(rows)}")
-    draw(first, mixture(settings.rows, seed=0), out / "kernel_herding.png")
+    draw(first, mixture(settings.rows, seed=0), means, out / "kernel_herding.png")
     print(f"\nfigure  {out / 'kernel_herding.png'}")
     return first
 
@@ -156,24 +156,29 @@ def conclusion(rows: Sequence[Row]) -> str:
     w2 = {(row["points"], row["seed"]): row["w2"] for row in rows}
     wins = sum(all(w2[CORESET, s] < w2[row["points"], s] for row in herded) for s in seeds)
     return (
-        f"Conclusion: the coreset is closer in W_2 than herding at any width in {wins} of {len(seeds)} runs; herding, at "
-        f"the width that suits each measure best, is {best['w2']:.2f} times as far in W_2, {best['w1']:.2f} times in W_1 "
-        f"and {best['mmd']:.2f} times in MMD^2."
+        f"Conclusion: the coreset is closer in W_2 than herding at any width in {wins} of {len(seeds)} runs; herding, "
+        f"at the width that suits each measure best, is {best['w2']:.2f} times as far in W_2, {best['w1']:.2f} times "
+        f"in W_1 and {best['mmd']:.2f} times in MMD^2."
     )
 
 
-def draw(found: dict[str, Tensor], samples: Tensor, path: Path) -> None:
-    """The points over the samples, a panel for each way."""
+def draw(found: dict[str, Tensor], samples: Tensor, means: Sequence[Row], path: Path) -> None:
+    """The points over the samples, a panel for each way, and W_2 of all of them."""
     plt = experiment.pyplot()
-    across = (len(found) + 1) // 2
+    across = (len(found) + 2) // 2
     figure, axes = plt.subplots(2, across, figsize=(3.4 * across, 6.8), layout="constrained", dpi=130)
-    for axis in axes.flat:
-        axis.set_axis_off()
     for axis, (name, points) in zip(axes.flat, found.items(), strict=False):
+        axis.set_axis_off()
         axis.scatter(*samples.T.numpy(), s=3, color="#d5dbe1", linewidths=0)
         axis.scatter(*points.T.numpy(), s=36, color="#d1495b", edgecolors="white", linewidths=0.7)
         axis.set_title(name, fontsize=11)
         axis.set_aspect("equal")
+    names, values, spreads = ([row[key] for row in means] for key in ("points", "w2", "w2_sd"))
+    colours = [experiment.COLOURS[0 if name == CORESET else 1] for name in names]
+    axes.flat[-1].barh(names, values, xerr=spreads, color=colours, ecolor="#333333")
+    axes.flat[-1].invert_yaxis()
+    axes.flat[-1].spines[["top", "right"]].set_visible(False)
+    axes.flat[-1].set_title(f"$W_2$, {means[0]['runs']} runs", fontsize=11)
     figure.savefig(path)
     plt.close(figure)
 

@@ -1,8 +1,8 @@
 """Parametric coresets: a Gaussian and a mixture of Gaussians that minimise W_2 to data, by descent on `CoresetLoss`.
 
 A measure need not be points to stand in for another one: section 4.1 of the paper also asks for the best member of a
-family. Here a Gaussian is x = m + L z for fixed noise z, so the loss of the points x is differentiable in m and L. Noise
-is a coreset of N(0, I), or, to compare, a random sample of it. What is fitted is judged by the closed form of W_2
+family. Here a Gaussian is x = m + L z for fixed noise z, so the loss of the points x is differentiable in m and L.
+Noise is a coreset of N(0, I), or, to compare, a random sample of it. What is fitted is judged by the closed form of W_2
 between Gaussians, beside the Gaussian of the sample's own mean and covariance.
 
 "We experimented with this option using Gaussian mixtures, but the minimization is highly non-convex, and gradient
@@ -20,7 +20,7 @@ Source: Claici, Genevay, Solomon (2020), section 4; closed form: Dowson, Landau 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +35,7 @@ from torchcoreset.testing import gaussian_w2
 CENTRES = torch.tensor([[-2.0, -1.5], [-1.5, 2.0], [2.5, 1.5], [2.0, -2.0]])
 WIDTHS = torch.tensor([0.7, 0.5, 0.8, 0.6])
 TARGETS = {"equal": torch.full((4,), 0.25), "unequal": torch.tensor([0.5, 0.3, 0.15, 0.05])}
-OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
 WEIGHTS = {"equal": 0.0, "free": 1.0, "slow": 0.1}  # rate of the weights, in rates of the means
 NEAR = 1.1  # a start has converged if its loss is at most this many times the least of its kind
 
@@ -106,7 +106,7 @@ def fit_gaussians(settings: Settings) -> tuple[list[Row], dict[str, list[tuple[f
 def closed_form(mean_1: Tensor, covariance_1: Tensor, mean_2: Tensor, root_2: Tensor) -> float:
     """W_2, rooted, between Gaussians."""
     squared = gaussian_w2(mean_1, covariance_1.reshape(len(mean_1), -1), mean_2, root_2 @ root_2.T)
-    return max(squared, 0.0) ** 0.5
+    return float(max(squared, 0.0) ** 0.5)
 
 
 def descend(noise: Tensor, data: Tensor, mean: Tensor, root: Tensor, steps: int) -> list[tuple[float, float]]:
@@ -156,7 +156,12 @@ def sample(shares: Tensor, rows: int) -> Tensor:
 
 
 def fit_mixture(
-    data: Tensor, noise: Tensor, seed: int, steps: int, optimizer_of: type[torch.optim.Optimizer], rates: tuple[float, float]
+    data: Tensor,
+    noise: Tensor,
+    seed: int,
+    steps: int,
+    optimizer_of: Callable[..., torch.optim.Optimizer],
+    rates: tuple[float, float],
 ) -> Mixture:
     """Descent from means at random samples, widths 1 and equal weights; `rates` of means and widths, and of weights."""
     generator = torch.Generator().manual_seed(seed)
@@ -231,9 +236,9 @@ def conclusion(gaussians: Sequence[Row], mixtures: Sequence[Row]) -> str:
     starts = len(mixtures) // len(WEIGHTS)
     return (
         f"Conclusion: a Gaussian fitted through a coreset of its noise ends {noisy['coreset']:.3f} from the truth "
-        f"({moments:.3f} for the sample's mean and covariance, {noisy['random']:.3f} through random noise); of the mixtures "
-        f"{counts['equal']} of {starts} starts converge with equal weights, {counts['free']} with free ones at the rate "
-        f"of the means, and {counts['slow']} with free ones at a tenth of it."
+        f"({moments:.3f} for the sample's mean and covariance, {noisy['random']:.3f} through random noise); of the "
+        f"mixtures {counts['equal']} of {starts} starts converge with equal weights, {counts['free']} with free ones "
+        f"at the rate of the means, and {counts['slow']} with free ones at a tenth of it."
     )
 
 
@@ -252,7 +257,9 @@ def draw(
         axes[0].semilogy([value for value, _ in way], "--", color=colour, label=f"minimised, {kind} noise")
     axes[0].set(xlabel="step", ylabel="$W_2$", title=f"a Gaussian in {settings.dimensions[-1]} dimensions")
     axes[0].legend(frameon=False, fontsize=8)
-    for weights, colour in zip(WEIGHTS, (experiment.COLOURS[1], experiment.COLOURS[0], experiment.COLOURS[2]), strict=True):
+    for weights, colour in zip(
+        WEIGHTS, (experiment.COLOURS[1], experiment.COLOURS[0], experiment.COLOURS[2]), strict=True
+    ):
         for count, fit in enumerate(fits["unequal", weights]):
             label = f"{weights} weights" if count == 0 else None
             axes[1].semilogy(fit.losses, color=colour, alpha=0.5, linewidth=1, label=label)
