@@ -15,12 +15,9 @@ def test_parametric(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     found = parametric.main(["--small", "--out", str(tmp_path)])
     assert (tmp_path / "parametric.png").stat().st_size > 10_000
     assert {path.name for path in tmp_path.glob("*.csv")} == {"parametric_gaussians.csv", "parametric_mixtures.csv"}
-    through = {(row["noise"], row["seed"]): row for row in found["gaussians"]}
-    for (noise, _), row in through.items():
-        assert row["fitted"] < row["start"]
-        if noise == "coreset":
-            assert row["fitted"] < 0.15
-    assert sum(row["fitted"] for (noise, _), row in through.items() if noise == "random") > 4 * 0.15
+    fitted = {(row["noise"], row["seed"]): row["fitted"] for row in found["gaussians"]}
+    assert all(row["fitted"] < 0.5 * row["start"] for row in found["gaussians"])
+    assert all(fitted["coreset", seed] < min(0.15, fitted["random", seed]) for seed in (0, 1))
     losses = parametric.kinds_of(found["mixtures"])
     assert set(losses) == {(t, w, "sgd") for t in ("equal", "unequal") for w in ("equal", "free", "slow")}
     assert all(len(held) == 2 for held in losses.values())
@@ -40,10 +37,12 @@ def test_free_weights_throw_descent_off_where_equal_weights_do_not() -> None:
     assert max(equal) < min(max(free), 2.0)
 
 
-def test_a_start_converges_within_a_tenth_of_the_best() -> None:
+def test_a_start_converges_within_a_tenth_of_the_best_of_the_same_model() -> None:
     import parametric
 
-    assert parametric.converged([1.0, 1.09, 1.11, 3.0]) == 2
+    ends = [("equal", 1.0), ("equal", 1.09), ("equal", 1.11), ("free", 2.0), ("free", 9.0), ("slow", 1.9)]
+    rows = [{"target": "equal", "weights": kind, "optimizer": "sgd", "loss": loss} for kind, loss in ends]
+    assert list(parametric.converged(rows).values()) == [2, 1, 1]
 
 
 def test_the_closed_form_of_a_shift_and_a_stretch() -> None:
