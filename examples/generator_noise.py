@@ -230,8 +230,8 @@ def draw(found: dict[str, Tensor], networks: Networks, settings: Settings, path:
     plt = experiment.pyplot()
     side = round(next(iter(found.values())).shape[1] ** 0.5)
     across = min(10, settings.size)
-    figure, axes = plt.subplots(1, len(found), figsize=(4.2 * len(found), 2.5), layout="constrained", dpi=150)
-    for axis, (name, points) in zip(axes, found.items(), strict=True):
+    figure, axes = plt.subplots(2, 2, figsize=(9, 5.4), layout="constrained", dpi=150)
+    for axis, (name, points) in zip(axes.flat, found.items(), strict=True):
         features = networks.features(points)
         order = torch.linalg.svd(features - features.mean(0), full_matrices=False).U[:, 0].argsort()
         tiles = points[order][: across * (settings.size // across)].reshape(-1, across, side, side)
