@@ -9,7 +9,7 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 NEEDS = {
-    "kernel_herding": ["matplotlib"],
+    "kernel_herding": ["matplotlib", "yaml"],
     "lightning_coreset": ["lightning"],
     "sinkhorn_vs_exact": ["matplotlib", "yaml"],
     "training_loop": [],
