@@ -25,7 +25,11 @@ MAY_IMPORT = {
     "guarantees": {"errors", "sources", "transport"},
     # Advice builds and certifies: it stands on both.
     "advice": {"errors", "sources", "transport", "losses", "coresets", "guarantees"},
-    "app": {"errors", "sources", "transport", "losses", "coresets", "guarantees", "advice", "testing", NAME},
+    # Pictures read attributes of what they draw, and no more.
+    "pictures": set(),
+    "app": {
+        *("errors", "sources", "transport", "losses", "coresets", "guarantees", "advice", "pictures", "testing", NAME)
+    },
     # The estimator is one more face of the library, for scikit-learn; nothing imports it.
     "sklearn": {"errors", "sources", "transport", "losses", "coresets"},
     "testing": set(),
