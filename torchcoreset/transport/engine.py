@@ -83,6 +83,9 @@ class SoftSums:
     overlap: Tensor
 
 
+Entries = tuple[Tensor, Tensor, Tensor]  # samples, points and costs of the entries of lists
+
+
 @dataclass
 class Meter:
     """Work done by an engine and by all that were made from it.
@@ -182,7 +185,7 @@ class Engine(SoftEngine):
         return self._softmins(v - offset, eta) - offset
 
     @abstractmethod
-    def lists(self, v: Tensor, margin: float, supply: Tensor) -> tuple[Tensor, Tensor]:
+    def lists(self, v: Tensor, margin: float, supply: Tensor) -> Entries:
         """Of each sample the points within a margin of the nearest in c - v.
 
         Args:
@@ -191,7 +194,7 @@ class Engine(SoftEngine):
             supply: (n,) mass of samples that should list each point, even if from beyond the margin.
 
         Returns:
-            (e,) int32 samples, ascending, and (e,) int32 points.
+            (e,) int32 samples, ascending, (e,) int32 points, and their (e,) costs in the dtype of the points.
         """
 
     @abstractmethod

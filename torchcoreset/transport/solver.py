@@ -280,7 +280,7 @@ class Solver:
         # Whoever lacks mass is listed by its own samples and by more than what it lacks.
         lacks = problem.b - cells.mass
         supply = torch.where(lacks > 0, problem.b + widen * lacks, 0.0)
-        rows, cols = part.lists(v, margin, supply)
+        rows, cols, _ = part.lists(v, margin, supply)
         own = torch.arange(len(movable), device=v.device) * n + cells.cell[movable]
         key = torch.unique(torch.cat((rows.long() * n + cols, own)))
         rows, cols = key // n, key % n
