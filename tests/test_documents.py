@@ -172,7 +172,7 @@ def check_command(words: list[str]) -> None:
             if word == DISTRIBUTED and not hasattr(torchcoreset, "RankError"):
                 pytest.skip(f"{word} comes with the argument `group`, which this version does not have")
             assert (ROOT / word).exists(), f"{word} does not exist"
-    for extra in re.findall(r"torchcoreset\[([\w,]+)\]", " ".join(words)):
+    for extra in re.findall(r"(?:torchcoreset|\.)\[([\w,]+)\]", " ".join(words)):
         known = set(re.findall(r"^([a-z]+) = \[", (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE))
         assert set(extra.split(",")) <= known, f"{extra} is no extra of pyproject.toml"
 
