@@ -2,7 +2,7 @@
 
 from .advice import Preflight, Report, SizeResult, doctor, preflight, size_for
 from .coresets import BuildResult, Comparison, Coreset, Step, build_coreset, compare_divergences
-from .errors import ConvergenceError, ConvergenceWarning, DriftWarning
+from .errors import ConvergenceError, ConvergenceWarning, DriftWarning, RankError
 from .guarantees import (
     Certificate,
     ExpectationError,
@@ -31,6 +31,7 @@ __all__ = [
     "Preflight",
     "Pushforward",
     "PushforwardCertificate",
+    "RankError",
     "Report",
     "SinkhornResult",
     "SizeResult",

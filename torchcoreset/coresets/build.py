@@ -13,14 +13,17 @@ from torch import Generator, Tensor
 
 from ..sources import Source, SourceExhausted, as_source, mark_of
 from ..transport.choose import check_engine
-from ..transport.problem import check_power, make_problem
+from ..transport.problem import check_power
+from ..transport.ranks import Ranks, as_ranks, mark
 from ..transport.result import Status, Transport
+from ..transport.shard import problem_on
 from ..transport.solve import check_count, report_unconverged, solve
 from .coreset import Coreset
 from .fixed_point import FixedPoint
 from .gradient import GradientDescent, OptimizerFactory
 from .history import BuildResult, Step, settled
 from .progress import Progress
+from .ranked_rows import WHY, RankedRows, generator_of, share_of
 from .restarts import Start
 from .starts import check_size, make_generator
 from .stochastic import StochasticDescent
@@ -31,6 +34,8 @@ COARSE, COARSE_LEAST = 50, 10_000  # samples a point, and at least, on which poi
 COARSE_TOLERANCE = 1e-2  # a part of the samples misleads by more than this
 HELD, HELD_PER_POINT, LINE_HELD = 100_000, 200, 400_000  # samples held of a source that has no size
 HELD_OF_FILE = 1 << 26  # numbers held of a file: 256 MiB in float32
+SETTINGS = ("size", "power", "steps", "tolerance", "samples", "seed")  # that all ranks share
+HELD_ALIKE = ("columns of samples", "use of sample_weights", "dtype of samples")
 BATCH = 50  # samples a point in a batch of Algorithm 1
 
 
@@ -66,6 +71,7 @@ def build_coreset(
     progress: bool | None = None,
     callback: Callable[[Step], None] | None = None,
     engine: str = "auto",
+    group: Any = None,
 ) -> BuildResult:
     """Find n points whose Wasserstein distance to a source is small.
 
@@ -105,11 +111,16 @@ def build_coreset(
         progress: show a bar; None shows it on a terminal if tqdm is installed.
         callback: called with each `Step`.
         engine: "dense", "keops", "triton" or "auto", as in `transport`.
+        group: None builds on the samples of this process. With "world" or a `torch.distributed.ProcessGroup` each rank
+            draws from a source of its own and holds its part; every rank calls with the same settings and gets the
+            coreset of all samples together, and the plan of its own. `samples` counts those of all ranks. Not with
+            "sgd": for endless streams on several ranks take `CoresetLoss(online=True, group=...)`.
 
     Returns:
         `BuildResult`: coreset, transport to all samples held, history and status.
 
     Raises:
+        RankError: another rank failed, has other settings, or did not call within the group's timeout.
         ValueError: unusable arguments or samples, named; `optimizer` or `batch_size` with another algorithm; several
             `restarts` with given points.
 
@@ -125,40 +136,95 @@ def build_coreset(
     check_power(p)
     check_engine(engine)
     steps = _check_settings(algorithm, steps, tolerance, samples, batch_size, rate, optimizer)
+    ranks = as_ranks(group)
+    if ranks is not None:
+        _check_group(algorithm, sample_weights)
     generator = make_generator(seed)
     init = init if init is not None else "annealed" if algorithm in ("auto", "fixed_point") else "random"
     start = Start(init=init, restarts=restarts, size=size, p=p, weights=weights, engine=engine)
-    read = as_source(source, sample_weights)
-    bar = Progress(steps, progress, f"coreset of {size} points")
-    run = _Run(size, p, steps, tolerance, bar, callback, engine, mark_of(read))
+    bar = Progress(steps, progress if ranks is None or ranks.rank == 0 else False, f"coreset of {size} points")
     with bar, torch.inference_mode(False), torch.no_grad():
         if algorithm == "sgd":
+            read = as_source(source, sample_weights)
+            run = _Run(size, p, steps, tolerance, bar, callback, engine, mark_of(read))
             return _stochastic(run, read, start, samples, batch_size or BATCH * size, rate, generator)
-        y, a = _held(read, size, samples, generator)
-        points, b = start.draw(as_source(y, a), generator)
+        if ranks is None:
+            read = as_source(source, sample_weights)
+            y, a = _held(read, size, samples, generator)
+            rows = as_source(y, a)
+        else:
+            settings = (size, p, steps, tolerance, samples or 0, mark(generator.get_state()))
+            y, a, read = _held_of_ranks(ranks, source, sample_weights, size, samples, generator, settings)
+            rows = RankedRows(ranks, y, a)
+        run = _Run(size, p, steps, tolerance, bar, callback, engine, mark_of(read), ranks)
+        points, b = start.draw(rows, generator)
         y = y.to(points)
         if algorithm == "gradient":
-            descent = GradientDescent(points, b, y, a, p, run.inner, steps, optimizer, engine)
+            descent = GradientDescent(points, b, y, a, p, run.inner, steps, optimizer, engine, group)
             # The default rate falls to zero over all steps: standing still before that is only noise.
-            points = run.descend(descent, len(y), until_settled=optimizer is not None)
+            points = run.descend(descent, rows.size or len(y), until_settled=optimizer is not None)
             return run.result(points, b, y, a)
-        points, potential = _fixed_point(run, points, b, y, a, generator)
+        points, potential = _fixed_point(run, points, b, y, a, rows, generator)
         return run.result(points, b, y, a, potential)
 
 
 def _fixed_point(
-    run: _Run, points: Tensor, b: Tensor, y: Tensor, a: Tensor | None, generator: Generator
+    run: _Run, points: Tensor, b: Tensor, y: Tensor, a: Tensor | None, rows: Source, generator: Generator
 ) -> tuple[Tensor, Tensor | None]:
     """Algorithm 2 on a part of the samples, if that is much smaller, then on all; points and last potential."""
     potential: Tensor | None = None
+    count = rows.size or len(y)
     coarse = max(COARSE * run.size, COARSE_LEAST)
-    if len(y) > 2 * coarse:
-        part = as_source(y, a).draw(coarse, generator)
+    if count > 2 * coarse:
+        part = rows.draw(coarse, generator).to(points)
         rough = FixedPoint(points, b, part, None, run.p, run.inner, run.engine)
         points = run.descend(rough, coarse, tolerance=max(run.tolerance, COARSE_TOLERANCE))
         potential = rough.potential
-    descent = FixedPoint(points, b, y, a, run.p, run.inner, run.engine, potential)
-    return run.descend(descent, len(y)), descent.potential
+    descent = FixedPoint(points, b, y, a, run.p, run.inner, run.engine, potential, run.ranks)
+    return run.descend(descent, count), descent.potential
+
+
+def _held_of_ranks(
+    ranks: Ranks,
+    source: Any,
+    sample_weights: Any,
+    size: int,
+    samples: int | None,
+    generator: Generator,
+    settings: tuple[float, ...],
+) -> tuple[Tensor, Tensor | None, Source]:
+    """The samples that this rank holds, their weights on one scale for all ranks, and its source."""
+
+    def look() -> tuple[Source, tuple[float, ...]]:
+        return as_source(source, sample_weights), settings
+
+    read = ranks.agree_on("build_coreset", look, SETTINGS, WHY)
+    share = share_of(ranks, read, samples, sample_weights)
+
+    def hold() -> tuple[tuple[Tensor, Tensor | None], tuple[float, ...]]:
+        y, a = _held(read, size, share, generator_of(ranks, generator), ranks.size)
+        return (y, a), (y.shape[1], float(a is not None), torch.finfo(y.dtype).bits)
+
+    y, a = ranks.agree_on(
+        "build_coreset", hold, ("columns of samples", "use of sample_weights", "dtype of samples"), WHY
+    )
+    if a is not None:
+        a = a * float(torch.as_tensor(sample_weights).double().sum())
+    return y, a, read
+
+
+def _check_group(algorithm: str, sample_weights: Any) -> None:
+    """Raise ValueError for what does not go with several ranks."""
+    if algorithm == "sgd":
+        raise ValueError(
+            "group: given with algorithm='sgd', whose batches are drawn by one process; expected 'fixed_point' or "
+            "'gradient'. For a stream on several ranks minimise CoresetLoss(online=True, group=...)."
+        )
+    if isinstance(sample_weights, str):
+        raise ValueError(
+            f"sample_weights: got the name {sample_weights!r} with a group; expected numbers, whose scale all ranks "
+            "share. Read the column and pass it."
+        )
 
 
 def _check_settings(
@@ -193,8 +259,10 @@ def _check_settings(
     return steps or DEFAULT_STEPS[algorithm]
 
 
-def _held(source: Source, size: int, samples: int | None, generator: Generator) -> tuple[Tensor, Tensor | None]:
-    """The samples to hold in memory, and their weights."""
+def _held(
+    source: Source, size: int, samples: int | None, generator: Generator, parts: int = 1
+) -> tuple[Tensor, Tensor | None]:
+    """The samples to hold in memory, and their weights; where nobody says how many, one of so many parts of them."""
     if samples is None and source.on_disk:
         rows = HELD_OF_FILE // source.dimension if source.dimension is not None else 0
         samples = max(HELD, HELD_PER_POINT * size, rows)
@@ -203,11 +271,11 @@ def _held(source: Source, size: int, samples: int | None, generator: Generator) 
     with warnings.catch_warnings():
         # Nobody asked for that many: an iterator that ends earlier is held whole.
         warnings.filterwarnings("ignore", message="source: the .* ended after", category=UserWarning)
-        y, a = source.materialize(max(HELD, HELD_PER_POINT * size), generator)
+        y, a = source.materialize(max(HELD, HELD_PER_POINT * size) // parts, generator)
         if source.endless and y.shape[1] == 1:
             # On the line sorting is cheap, and more samples are needed: their quantiles err by 1 / sqrt(m) however
             # many points there are, which has to be small against the width of a cell.
-            more, _ = source.materialize(LINE_HELD - len(y), generator)
+            more, _ = source.materialize(LINE_HELD // parts - len(y), generator)
             y = torch.cat((y, more))
         return y, a
 
@@ -224,9 +292,10 @@ class _Run:
         progress: Progress,
         callback: Callable[[Step], None] | None,
         engine: str,
-        mark: str | None,
+        built_on: str | None,
+        ranks: Ranks | None = None,
     ) -> None:
-        self.mark = mark
+        self.built_on, self.ranks = built_on, ranks
         self.size, self.p, self.steps, self.tolerance = size, p, steps, tolerance
         self.inner = min(1e-2, max(0.1 * tolerance, 1e-6))
         self.progress, self.callback, self.engine = progress, callback, engine
@@ -265,13 +334,13 @@ class _Run:
         self, points: Tensor, b: Tensor, y: Tensor, a: Tensor | None, potential: Tensor | None = None
     ) -> BuildResult:
         """The finished coreset with its transport to all samples held, solved from a potential of nearby points."""
-        problem = make_problem(points, y, self.p, b, a)
+        problem = problem_on(self.ranks, "build_coreset", points, y, self.p, b, a, state=potential)
         accuracy = max(self.tolerance, 1e-6)
         transport = solve(problem, tolerance=accuracy, exact=False, start=potential, max_steps=100, engine=self.engine)
         if transport.status is not Status.CONVERGED:
             report_unconverged(transport, accuracy, exact=False)
         coreset = Coreset(points, b)
-        coreset.built_on = self.mark
+        coreset.built_on = self.built_on
         return BuildResult(coreset, transport, self.history, self.status, self.p)
 
 
