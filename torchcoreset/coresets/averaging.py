@@ -14,11 +14,13 @@ import torch
 from torch import Generator, Tensor
 
 from ..sources import Source
-from ..transport.problem import make_problem
+from ..transport.ranks import Ranks, totals_of
 from ..transport.result import Transport
+from ..transport.shard import problem_on
 from ..transport.solve import solve
 from .cells import cell_centres
 from .fixed_point import RELAXATION
+from .ranked_rows import WHY
 
 # Measured in the unit square, n = 1024: 30 steps of 200 samples a point end at 1.023 times the lower limit, 18 at 1.037
 # and the points of one set of samples at 1.069.
@@ -40,6 +42,7 @@ class AveragedFixedPoint:
         generator: of the samples.
         engine: of each transport.
         potential: (n,) to start the first transport from; None starts cold.
+        ranks: those that draw samples too, each `count` of its own; None for this process alone.
 
     Attributes:
         points: those of the next step.
@@ -57,10 +60,11 @@ class AveragedFixedPoint:
         generator: Generator,
         engine: str = "auto",
         potential: Tensor | None = None,
+        ranks: Ranks | None = None,
     ) -> None:
         self.points, self.potential = points, potential
         self.weights, self.source, self.count, self.p = weights, source, count, p
-        self.generator, self.engine = generator, engine
+        self.generator, self.engine, self.ranks = generator, engine, ranks
         self._settling = steps // SETTLING
         self._moved = 0
         self._samples = points[:0]
@@ -68,8 +72,10 @@ class AveragedFixedPoint:
 
     def evaluate(self) -> Transport:
         """Transport to fresh samples at the present points."""
-        self._samples = self.source.draw(self.count, self.generator).to(self.points)
-        problem = make_problem(self.points, self._samples, self.p, self.weights)
+        self._samples = self._drawn().to(self.points)
+        problem = problem_on(
+            self.ranks, "build_coreset", self.points, self._samples, self.p, self.weights, state=self.potential
+        )
         result = solve(
             problem, tolerance=ACCURACY, exact=False, start=self.potential, max_steps=100, engine=self.engine
         )
@@ -79,11 +85,17 @@ class AveragedFixedPoint:
     def move(self, result: Transport) -> None:
         """Next points, and the average with them in it."""
         x = self.points.double()
-        centres = cell_centres(self.points, self._samples, result.plan, self.p).double()
+        centres = cell_centres(self.points, self._samples, result.plan, self.p, totals_of(self.ranks)).double()
         x = torch.lerp(x, centres, RELAXATION)
         self.points = x.to(self.points.dtype)
         self._moved += 1
         self._average = self._average + (x - self._average) / max(1, self._moved - self._settling)
+
+    def _drawn(self) -> Tensor:
+        """Fresh samples; a source that fails on one rank fails on all."""
+        if self.ranks is None:
+            return self.source.draw(self.count, self.generator)
+        return self.ranks.agree("build_coreset", lambda: (self.source.draw(self.count, self.generator), ()), 0, WHY)[0]
 
     def finish(self) -> Tensor:
         """The average of the points since they settled."""
