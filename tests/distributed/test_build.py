@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
+from torchcoreset.coresets import averaging
 from torchcoreset.errors import RankError
 
 from .pair import Pair
@@ -70,10 +71,52 @@ def test_a_callable_gives_each_rank_its_own(pair: Pair) -> None:
     assert torch.equal(pair.all(fresh)[0][0], first[0])
 
 
+def averaged(rank: int | None, table: Tensor) -> tc.BuildResult:
+    """From a callable that goes through a table: a rank's rows are half of what one process draws at once."""
+    place = 0
+
+    def draw(rows: int) -> Tensor:
+        nonlocal place
+        begin, own = place + (rank or 0) * rows, rows
+        place += rows if rank is None else 2 * rows
+        return table[begin : begin + own]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("torchcoreset.coresets.held.HELD", 3000)
+        patch.setattr("torchcoreset.coresets.held.HELD_PER_POINT", 1)
+        return tc.build_coreset(
+            draw, 6, init=normal(6, 2, 5), steps=60, progress=False, group=None if rank is None else "world"
+        )
+
+
+def test_an_average_over_fresh_samples(pair: Pair) -> None:
+    table = normal(150_000, 2, 0)
+    whole = averaged(None, table)
+    assert len(whole.history) > averaging.STEPS
+    for found in pair.all(averaged, table):
+        assert [step.samples for step in found.history] == [step.samples for step in whole.history]
+        assert [step.value for step in found.history] == pytest.approx([step.value for step in whole.history])
+        assert torch.allclose(found.coreset.points, whole.coreset.points, rtol=0, atol=1e-9)
+
+
 def failing(rank: int, how: str) -> None:
     y = normal(3000, 2, rank)
     if how == "ended":
         tc.build_coreset(iter([y]) if rank == 0 else iter([]), 5, group="world", progress=False)
+    elif how == "broken":
+        calls = 0
+
+        def draw(rows: int) -> Tensor:
+            nonlocal calls
+            calls += 1
+            if rank == 1 and calls > 2:
+                raise OSError("gone")
+            return torch.randn(rows, 2)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("torchcoreset.coresets.held.HELD", 3000)
+            patch.setattr("torchcoreset.coresets.held.HELD_PER_POINT", 1)
+            tc.build_coreset(draw, 6, steps=40, restarts=1, group="world", progress=False)
     elif how == "columns":
         tc.build_coreset(y[:, : 2 - rank], 5, group="world", progress=False)
     else:
@@ -84,6 +127,7 @@ def failing(rank: int, how: str) -> None:
     ("how", "message"),
     [
         ("ended", "group: build_coreset failed on rank 1"),
+        ("broken", "group: build_coreset failed on rank 1 of 2: OSError: gone"),
         ("columns", "columns of samples: rank 1 has others"),
         ("seed", "seed: rank 1 has others"),
     ],
@@ -92,7 +136,7 @@ def test_what_differs_is_an_error_on_both(pair: Pair, how: str, message: str) ->
     first, second = pair.run(failing, how)
     assert isinstance(first, RankError)
     assert str(first).startswith(message)
-    assert isinstance(second, ValueError if how == "ended" else RankError)
+    assert isinstance(second, {"ended": ValueError, "broken": OSError}.get(how, RankError))
 
 
 def test_what_a_group_cannot_do() -> None:

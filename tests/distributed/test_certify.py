@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor
@@ -36,6 +38,83 @@ def test_it_is_that_of_the_union(pair: Pair, options: dict) -> None:
         assert of_rank.potential_samples == whole.potential_samples
         assert torch.allclose(of_rank.cell_mass, whole.cell_mass, rtol=0, atol=1e-12)
     assert found[0].upper == found[1].upper
+
+
+def many(rank: int | None, x: Tensor, rows: Tensor) -> tc.Certificate:
+    """With room for few candidates, so that the fresh samples are kept and their transport is solved."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("torchcoreset.guarantees.ledger.MOST_ELEMENTS", 100)
+        return certified(rank, x, rows, {"samples": 8000})
+
+
+def test_where_points_are_many(pair: Pair) -> None:
+    x, rows = normal(20, 2, 1), normal(40_000, 2, 0)
+    whole = many(None, x, rows)
+    for found in pair.all(many, x, rows):
+        assert found.dual == pytest.approx(whole.dual, rel=1e-9)
+        assert abs(found.value - whole.value) < 0.25 * whole.standard_error  # what its solve may lose
+        assert found.moved == pytest.approx(whole.moved, rel=0.1)
+        assert torch.allclose(found.cell_mass, whole.cell_mass, rtol=0, atol=1e-12)
+
+
+def bent(y: Tensor) -> Tensor:
+    return torch.stack((y[:, 0], y[:, 0] ** 2 + y[:, 1]), 1)
+
+
+def pushed(rank: int | None, x: Tensor, rows: Tensor) -> tc.PushforwardCertificate:
+    own, group = (rows, None) if rank is None else (rows[rank::2], "world")
+    return tc.certify_pushforward(x, iter(own.split(500)), bent, samples=6001, group=group)
+
+
+def test_a_map(pair: Pair) -> None:
+    x, rows = normal(10, 2, 1), normal(30_000, 2, 0)
+    whole = pushed(None, x, rows)
+    for found in pair.all(pushed, x, rows):
+        for of_rank, of_all in ((found.image, whole.image), (found.data, whole.data)):
+            for name in ("lower", "upper", "dual", "value", "standard_error", "samples"):
+                assert getattr(of_rank, name) == pytest.approx(getattr(of_all, name), rel=1e-9), name
+            assert torch.allclose(of_rank.cell_mass, of_all.cell_mass, rtol=0, atol=1e-12)
+
+
+def square(y: Tensor) -> Tensor:
+    return y.square().sum(1)
+
+
+def in_mean(rank: int | None, x: Tensor, rows: Tensor, evaluations: int) -> tc.ExpectationError:
+    own, group = (rows, None) if rank is None else (rows[rank::2], "world")
+    return tc.expectation_error(x, iter(own.split(500)), square, samples=8000, evaluations=evaluations, group=group)
+
+
+def test_an_expectation(pair: Pair) -> None:
+    x, rows = normal(10, 2, 1), normal(40_000, 2, 0)
+    whole = in_mean(None, x, rows, 701)
+    for found in pair.all(in_mean, x, rows, 701):
+        for name in ("lower", "upper", "error", "standard_error", "expectation", "beta", "variance_ratio"):
+            assert getattr(found, name) == pytest.approx(getattr(whole, name), rel=1e-9), name
+        assert (found.samples, found.evaluations) == (whole.samples, whole.evaluations) == (8000, 701)
+
+
+def other_map(rank: int, x: Tensor) -> None:
+    tc.certify_pushforward(x, normal(3000, 2, rank), lambda y: y + 1e-3 * rank, samples=1000, group="world")
+
+
+def other_call(rank: int, x: Tensor) -> None:
+    (tc.certify if rank == 0 else lambda *a, **k: tc.expectation_error(*a, square, **k))(
+        x, normal(3000, 2, rank), samples=1000, group="world"
+    )
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        (other_map, "images of the points: rank 1 has others"),
+        (other_call, "group: the ranks are in different calls: rank 0 in certify, rank 1 in expectation_error"),
+    ],
+)
+def test_ranks_that_do_something_else(pair: Pair, task: Callable[..., None], message: str) -> None:
+    for found in pair.run(task, normal(10, 2, 1)):
+        assert isinstance(found, RankError)
+        assert str(found).startswith(message)
 
 
 def drawn(rank: int, x: Tensor, sizes: list[int] | None) -> tc.Certificate:

@@ -14,7 +14,7 @@ import torch
 from torch import Generator, Tensor
 
 from ..sources import Source
-from ..transport.ranks import Ranks, totals_of
+from ..transport.ranks import Ranks, agreed, totals_of
 from ..transport.result import Transport
 from ..transport.shard import problem_on
 from ..transport.solve import solve
@@ -72,7 +72,9 @@ class AveragedFixedPoint:
 
     def evaluate(self) -> Transport:
         """Transport to fresh samples at the present points."""
-        self._samples = self._drawn().to(self.points)
+        # A source that fails on one rank fails on all.
+        drawn = agreed(self.ranks, "build_coreset", lambda: (self.source.draw(self.count, self.generator), ()), why=WHY)
+        self._samples = drawn.to(self.points)
         problem = problem_on(
             self.ranks, "build_coreset", self.points, self._samples, self.p, self.weights, state=self.potential
         )
@@ -90,12 +92,6 @@ class AveragedFixedPoint:
         self.points = x.to(self.points.dtype)
         self._moved += 1
         self._average = self._average + (x - self._average) / max(1, self._moved - self._settling)
-
-    def _drawn(self) -> Tensor:
-        """Fresh samples; a source that fails on one rank fails on all."""
-        if self.ranks is None:
-            return self.source.draw(self.count, self.generator)
-        return self.ranks.agree("build_coreset", lambda: (self.source.draw(self.count, self.generator), ()), 0, WHY)[0]
 
     def finish(self) -> Tensor:
         """The average of the points since they settled."""

@@ -46,7 +46,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +59,7 @@ from ..transport.choose import check_engine, make_engine
 from ..transport.cost import pairwise
 from ..transport.engine import HardPass, chunk_elements
 from ..transport.problem import Problem, check_power, make_problem
-from ..transport.ranks import Ranks, as_ranks, mark
+from ..transport.ranks import Ranks, agreed, as_ranks, mark
 from ..transport.solve import check_count
 from .certificate import ASYMPTOTIC, Certificate
 from .fresh import FreshRows
@@ -74,7 +74,13 @@ from .shared_rows import WHY, SharedRows, generator_of
 TAILS = 0.25  # of the variance in one sample: the central limit theorem is not to be trusted
 FEWEST = 30  # fresh samples
 KEPT = 1 << 24  # numbers of fresh samples that are kept where points are many: 128 MiB
-SAME = ("number of points", "dimension", "power", "samples", "bound", "points", "weights")  # on all ranks
+SAME = ("number of points", "dimension", "points", "weights")  # on all ranks
+
+SEEN = (
+    "source: these rows built the coreset, so the interval speaks of the table, not of the population behind it, to "
+    "which the distance is larger. Split first: build, fresh = tc.hold_out(data), build on the one and certify on the "
+    "other. For the table alone, tc.transport is exact."
+)
 
 
 def certify(
@@ -142,13 +148,7 @@ def certify(
     check_bound(bound)
     check_engine(engine)
     ranks = as_ranks(group)
-
-    def prepare() -> tuple[tuple[Points, Source], tuple[float, ...]]:
-        points, read = read_points(coreset), as_source(source)
-        return (points, read), (*points.x.shape, p, samples, bound or 0.0, mark(points.x), mark(points.b))
-
-    points, read = prepare()[0] if ranks is None else ranks.agree_on("certify", prepare, SAME, WHY)
-    warn_if_seen(points, read)
+    points, read = inputs(ranks, "certify", coreset, source, {"power": p, "samples": samples, "bound": bound or 0.0})
     with torch.inference_mode(False), torch.no_grad():
         passed = one_pass(points, read, p, samples, make_generator(seed), engine, bound=bound, ranks=ranks)
     return make_certificate(passed, p, confidence, bound)
@@ -182,6 +182,30 @@ class Batch:
     cells: HardPass
 
 
+# With a map: what it makes of the samples of a batch, (k, d'), and the costs to the image of each one's point, (k,).
+Visit = Callable[[Batch], "tuple[Tensor, Tensor] | None"]
+Look = Callable[[Fitted, FreshRows], Visit]
+
+
+def inputs(
+    ranks: Ranks | None, call: str, coreset: Any, source: Any, settings: Mapping[str, float]
+) -> tuple[Points, Source]:
+    """Points and the source; the points and the settings have to be the same on all ranks.
+
+    Warns:
+        UserWarning: these very rows built the coreset.
+    """
+
+    def prepare() -> tuple[tuple[Points, Source], tuple[float, ...]]:
+        points, read = read_points(coreset), as_source(source)
+        return (points, read), (*points.x.shape, mark(points.x), mark(points.b), *settings.values())
+
+    points, read = agreed(ranks, call, prepare, (*SAME, *settings), WHY)
+    if saw_the_source(points, read):
+        warnings.warn(SEEN, UserWarning, stacklevel=3)
+    return points, read
+
+
 def one_pass(
     points: Points,
     source: Source,
@@ -192,7 +216,7 @@ def one_pass(
     *,
     bound: float | None = None,
     image: Tensor | None = None,
-    look: Callable[[Fitted], Callable[[Batch], tuple[Tensor, Tensor] | None]] | None = None,
+    look: Look | None = None,
     ranks: Ranks | None = None,
 ) -> Pass:
     """Find a potential, then go once through fresh samples.
@@ -200,8 +224,7 @@ def one_pass(
     Args:
         points, source, p, samples, generator, engine, bound: as for `certify`.
         image: (n, d') what a map makes of the points.
-        look: given the potential, what to do with each batch; with `image` it returns what the map makes of the
-            samples, (k, d'), and the costs to the image of each one's point, (k,).
+        look: given the potential and the rows to come, what to do with each batch.
         ranks: those whose sources are read together.
     """
     fresh = (
@@ -212,24 +235,15 @@ def one_pass(
     fitted = fit_potential(points, fresh, p, samples, engine)
     left = samples if fresh.size is None else min(samples, fresh.size - fitted.seen)
     ledger, moments = Ledger(points.b, max(left, 1), fitted.samples), Moments()
-    visit = look(fitted) if look is not None else None
+    visit = look(fitted, fresh) if look is not None else None
     keep = ledger.short and left * points.x.shape[1] <= KEPT
     kept: list[Candidates] = []
 
     def read() -> tuple[Ledger, tuple[()]]:
-        for rows in fresh.batches(samples):
-            check_dimension(points, rows)
-            # In float64: a cell that float32 takes for the nearest one would put the lower end too high.
-            problem = make_problem(points.x, rows, p, points.b, dtype=torch.float64)
-            cells = make_engine(problem, engine).hard(fitted.v)
-            if bound is not None:
-                check_costs(problem, bound)
-            moments.add(cells.cost - fitted.v[cells.cell])
-            found = visit(Batch(rows, cells)) if visit is not None else None
-            rows_seen = candidates(problem.y, cells, *(found or ()))
-            ledger.add(rows_seen)
+        for seen in _seen(points, fresh.batches(samples), fitted.v, p, engine, bound, moments, visit):
+            ledger.add(seen)
             if keep:
-                kept.append(rows_seen)
+                kept.append(seen)
         if ranks is not None and ledger.held is None:
             raise ValueError("source: no rows were left to certify with on this rank; expected some. Give it more.")
         return ledger, ()
@@ -253,6 +267,29 @@ def one_pass(
     else:
         plan = feasible_plan(ledger, x, fitted.v, p, image, error=error)
     return Pass(moments, plan, fitted)
+
+
+def _seen(
+    points: Points,
+    batches: Iterator[Tensor],
+    v: Tensor,
+    p: float,
+    engine: str,
+    bound: float | None,
+    moments: Moments,
+    visit: Visit | None,
+) -> Iterator[Candidates]:
+    """The samples of each batch with their cells, after f_v of them has entered the moments."""
+    for rows in batches:
+        check_dimension(points, rows)
+        # In float64: a cell that float32 takes for the nearest one would put the lower end too high.
+        problem = make_problem(points.x, rows, p, points.b, dtype=torch.float64)
+        cells = make_engine(problem, engine).hard(v)
+        if bound is not None:
+            check_costs(problem, bound)
+        moments.add(cells.cost - v[cells.cell])
+        found = visit(Batch(rows, cells)) if visit is not None else None
+        yield candidates(problem.y, cells, *(found or ()))
 
 
 def make_certificate(passed: Pass, p: float, confidence: float, bound: float | None) -> Certificate:
@@ -315,16 +352,4 @@ def check_bound(bound: float | None) -> None:
     if bound is not None and not 0 < bound < math.inf:
         raise ValueError(
             f"bound: got {bound!r}; expected the largest possible cost |y - x|^p, a positive number, or None."
-        )
-
-
-def warn_if_seen(points: Points, source: Source) -> None:
-    """Warn if these very rows built the coreset."""
-    if saw_the_source(points, source):
-        warnings.warn(
-            "source: these rows built the coreset, so the interval speaks of the table, not of the population behind "
-            "it, to which the distance is larger. Split first: build, fresh = tc.hold_out(data), build on the one and "
-            "certify on the other. For the table alone, tc.transport is exact.",
-            UserWarning,
-            stacklevel=3,
         )

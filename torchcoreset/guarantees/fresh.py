@@ -33,6 +33,10 @@ class FreshRows:
         self._pass: Iterator[tuple[Tensor, Tensor | None]] | None = None
         self.size = None if self.endless else source.size
 
+    def share(self, count: int) -> int:
+        """How many of the next `count` rows are this process's own."""
+        return count
+
     def take(self, count: int) -> Tensor:
         """The next rows (count, d), detached; fewer, possibly none of shape (0, 0), where the source ends."""
         return self._taken(count)

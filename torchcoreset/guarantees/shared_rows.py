@@ -65,14 +65,14 @@ class SharedRows(FreshRows):
         super().put_back(rows[self._ranks.rank :: self._ranks.size])
 
     def batches(self, count: int) -> Iterator[Tensor]:
-        return super().batches(self._share(count))
+        return super().batches(self.share(count))
 
     def _own(self, count: int) -> Tensor:
         """This rank's next rows of `count` in all."""
-        share = self._share(count)
+        share = self.share(count)
         return self._taken(share) if share else torch.empty(0, 0, device=self._device)
 
-    def _share(self, count: int) -> int:
+    def share(self, count: int) -> int:
         return (count - self._place() + self._ranks.size - 1) // self._ranks.size
 
     def _place(self) -> int:

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # What ranks may be in the middle of: two ranks in different calls must not add up each other's sums.
-CALLS = ("transport", "CoresetLoss(online=True)", "certify", "build_coreset", "tests")
+CALLS = (
+    "transport", "CoresetLoss(online=True)", "certify", "certify_pushforward", "expectation_error", "build_coreset",
+    "tests",
+)  # fmt: skip
 # Numbers that every call begins with. All are as long: gloo aborts the process if two ranks' messages differ in length.
 FACTS = 14
 BITS = 8  # of a number that one round of a selection settles
@@ -167,6 +170,17 @@ class Ranks:
                 "longer than the group's timeout. Give every rank as many batches, end the loop on all ranks when one "
                 "has no more, or set a longer timeout in init_process_group; this group cannot be used any further."
             ) from error
+
+
+def agreed(
+    ranks: Ranks | None,
+    call: str,
+    prepare: Callable[[], tuple[T, Sequence[float]]],
+    names: Sequence[str] = (),
+    why: str = "",
+) -> T:
+    """`Ranks.agree_on`; without ranks what `prepare` makes."""
+    return prepare()[0] if ranks is None else ranks.agree_on(call, prepare, names, why)
 
 
 def totals_of(ranks: Ranks | None) -> Callable[[Tensor], Tensor]:
