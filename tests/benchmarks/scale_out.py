@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -92,7 +93,9 @@ def steps(rank: int, ranks: int, store: str, samples: dict[str, int], repeats: i
                 waiting=clock.seconds / repeats, messages=clock.messages / repeats,
             )
         )  # fmt: skip
+    dist.barrier()
     dist.destroy_process_group()
+    os._exit(0)  # torch 2.13 now and then aborts in gloo's threads when Python ends
 
 
 def measured(samples: dict[str, int], repeats: int) -> list[Split]:
