@@ -169,15 +169,10 @@ def check_command(words: list[str]) -> None:
     """What a command names has to exist: files of examples, folders of configurations, extras of the package."""
     for word in words:
         if re.match(r"(?:examples|configs|docs|tests)/[\w/.-]+$", word):
-            if word == DISTRIBUTED and not hasattr(torchcoreset, "RankError"):
-                pytest.skip(f"{word} comes with the argument `group`, which this version does not have")
             assert (ROOT / word).exists(), f"{word} does not exist"
     for extra in re.findall(r"(?:torchcoreset|\.)\[([\w,]+)\]", " ".join(words)):
         known = set(re.findall(r"^([a-z]+) = \[", (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE))
         assert set(extra.split(",")) <= known, f"{extra} is no extra of pyproject.toml"
-
-
-DISTRIBUTED = "examples/distributed_stream.py"
 
 
 @pytest.mark.parametrize("path", RUNNABLE, ids=name_of)

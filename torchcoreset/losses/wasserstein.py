@@ -9,10 +9,12 @@ import torch
 from torch import Tensor
 
 from ..transport.choose import check_engine
-from ..transport.problem import check_power, make_problem
+from ..transport.problem import check_power
+from ..transport.ranks import as_ranks, check_group
 from ..transport.result import Status, Transport
+from ..transport.shard import problem_on
 from ..transport.solve import EXACT_GAP, check_count, check_tolerance, report_unconverged, solve
-from .envelope import Derivatives, Inputs, Needed, Solved, attach, position_gradients
+from .envelope import Inputs, Solved, attach, solved_plan
 from .memory import Remembered
 
 
@@ -28,6 +30,7 @@ def wasserstein(
     start: Tensor | None = None,
     max_steps: int = 100,
     engine: str = "auto",
+    group: Any = None,
 ) -> Tensor:
     """W_p^p between weighted points and weighted samples, differentiable in all four.
 
@@ -46,6 +49,7 @@ def wasserstein(
         start: (n,) potential to start from.
         max_steps: bound on passes over the samples.
         engine: "dense", "keops", "triton" or "auto", as in `transport`.
+        group: None, "world" or a process group whose ranks hold the samples together: see `CoresetLoss`.
 
     Returns:
         0-d tensor in the dtype of the points, float32 for half precision. It is an upper bound within the tolerance.
@@ -72,7 +76,9 @@ def wasserstein(
 
     Source: Claici, Genevay, Solomon (2020), section 4, with the factors of the gradients put right.
     """
-    settings = WassersteinSettings(p=p, tolerance=tolerance, exact=exact, max_steps=max_steps, engine=engine)
+    settings = WassersteinSettings(
+        p=p, tolerance=tolerance, exact=exact, max_steps=max_steps, engine=engine, group=group
+    )
     value, result = settings.evaluate(points, samples, point_weights, sample_weights, start=start)
     if result.status is not Status.CONVERGED:
         report_unconverged(result, EXACT_GAP if exact else tolerance, exact=exact)
@@ -88,8 +94,10 @@ class WassersteinSettings:
     exact: bool = False
     max_steps: int = 100
     engine: str = "auto"
+    group: Any = None
 
     def __post_init__(self) -> None:
+        check_group(self.group)
         check_power(self.p)
         check_tolerance(self.tolerance)
         check_count(self.max_steps, "max_steps")
@@ -109,6 +117,7 @@ class WassersteinSettings:
         return differentiable_transport(
             points, samples, self.p, point_weights, sample_weights,
             tolerance=self.tolerance, exact=self.exact, start=start, max_steps=self.max_steps, engine=self.engine,
+            group=self.group,
         )  # fmt: skip
 
     def report(self, result: Transport) -> None:
@@ -129,13 +138,16 @@ def differentiable_transport(
     start: Tensor | None,
     max_steps: int,
     engine: str,
+    group: Any = None,
 ) -> tuple[Tensor, Transport]:
     """The value with its gradients, and the `Transport` it comes from, whatever its status."""
 
     def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
-        problem = make_problem(
-            x, y, p, point_weights, sample_weights, dtype=torch.float64 if exact else None
-        )  # autocast must not reach the solver: half precision overflows on squared distances
+        problem = problem_on(
+            as_ranks(group), "transport", x, y, p, point_weights, sample_weights,
+            dtype=torch.float64 if exact else None, state=start,
+        )  # fmt: skip
+        # autocast must not reach the solver: half precision overflows on squared distances
         with torch.autocast(device_type=x.device.type, enabled=False):
             result = solve(
                 problem,
@@ -145,12 +157,7 @@ def differentiable_transport(
                 max_steps=max_steps,
                 engine=engine,
             )
-
-        def derivatives(inputs: Inputs, needed: Needed) -> Derivatives:
-            in_points, in_samples = position_gradients(*inputs[:2], result.plan, p, needed[0], needed[1])
-            return in_points, in_samples, result.potential, result.transform
-
-        return Solved(result.value, result, derivatives)
+        return solved_plan(problem, result.value, result, result.plan, result.potential, result.transform, x, y)
 
     return attach("wasserstein", solve_now, *as_inputs(points, samples, point_weights, sample_weights))
 

@@ -50,10 +50,8 @@ def features(samples: Tensor, a: Tensor, origin: Tensor) -> Tensor:
     return torch.cat((first, second, second, a @ powers.square_())).view(2, -1)
 
 
-def first_moments(samples: Tensor, a: Tensor, worth: float) -> Moments:
-    """What a first batch leaves behind."""
-    origin = a @ samples.double()
-    means = features(samples, a, origin)
+def first_moments(origin: Tensor, means: Tensor, worth: float) -> Moments:
+    """What a first batch leaves behind: its mean (d,), and its `features` about that."""
     return Moments(origin=origin, long=means, recent=means, spans=origin.new_tensor([1.0, 1 / worth, 1 / worth]))
 
 

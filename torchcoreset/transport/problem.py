@@ -17,7 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .deterministic import column_medians
+from .deterministic import column_medians, kth_smallest
+from .movable import Movable
+from .result import Coupling
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,52 @@ class Problem:
     def rounding(self) -> float:
         """Size of the rounding error of one cost: eps times the mean cost to the origin; gaps below it mean nothing."""
         eps = torch.finfo(self.x.dtype).eps
-        norms = (self.y.double().square().sum(1) @ self.a) + (self.x.double().square().sum(1) @ self.b)
+        norms = self.square + float(self.x.double().square().sum(1) @ self.b)
         return float(eps * norms ** (self.p / 2))
+
+    @property
+    def square(self) -> float:
+        """Mean square of the norm of a sample."""
+        return float(self.a @ self.y.double().square().sum(1))
+
+    # What follows asks for all samples, which need not all be here: see `Shard`.
+
+    @property
+    def count(self) -> int:
+        """Number of samples."""
+        return len(self.y)
+
+    def totals(self, sums: Tensor) -> Tensor:
+        """Sums over all samples, from those over the samples here."""
+        return sums
+
+    def mean(self, values: Tensor) -> float:
+        """Weighted mean of the values (m,) of all samples."""
+        return float(self.totals(self.a @ values))
+
+    def least(self, values: Tensor) -> Tensor:
+        """The least over all samples, from that over the samples here."""
+        return values
+
+    def kth_smallest(self, values: Tensor, k: int) -> Tensor:
+        """The k-th smallest of the non-negative values (m,) of all samples, counted from 1; 0-d."""
+        return kth_smallest(values, k)
+
+    def whole(self) -> Problem:
+        """The problem with all samples."""
+        return self
+
+    def own(self, plan: Coupling) -> Coupling:
+        """The entries that belong to the samples here, of a plan of all samples."""
+        return plan
+
+    def gathered(self, movable: Movable, quota: Tensor) -> Movable:
+        """The first `quota` (n,) of each cell among the movable samples of all, from those here."""
+        return movable
+
+    def own_surplus(self, received: Tensor, surplus: Tensor) -> Tensor:
+        """The part of a surplus (n,) that the samples here, from which points receive `received` (n,), have to move."""
+        return surplus
 
 
 def make_problem(
