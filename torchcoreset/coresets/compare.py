@@ -17,7 +17,7 @@ from ..losses.scale import data_scale
 from ..sources import as_source
 from ..sources.randomness import make_generator
 from ..transport import transport
-from ..transport.problem import check_finite
+from ..transport.problem import as_table, check_finite
 from ..transport.solve import check_count
 from .starts import check_size, separated, start_points
 
@@ -158,8 +158,13 @@ def _divide(source: Any, size: int, held_out: Any, samples: int | None, generato
     if held_out is None:
         fitted, judge = rows[: len(rows) // 2], rows[len(rows) // 2 :]
     else:
-        fitted, judge = rows, torch.as_tensor(held_out).to(rows)
-        judge = judge[:, None] if judge.dim() == 1 else judge
+        fitted, judge = rows, as_table(held_out, "held_out").to(rows)
+        check_finite(judge, "held_out")
+        if judge.shape[1] != fitted.shape[1]:
+            raise ValueError(
+                f"held_out: got rows of dimension {judge.shape[1]} for samples of dimension {fitted.shape[1]}; "
+                "expected the same."
+            )
     if len(fitted) < 2 * size:
         raise ValueError(
             f"source: {len(fitted)} samples are left to fit {size} points; expected at least {2 * size}. Take fewer "

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..errors import ConvergenceError, ConvergenceWarning
+from ..tensors import real_tensor
 from .choose import check_engine
 from .cost import paired
 from .problem import Problem, make_problem
@@ -195,7 +196,7 @@ def _part(v: Tensor | None, support: Tensor) -> Tensor | None:
 
 def check_start(start: Tensor, problem: Problem) -> Tensor:
     """The starting potential as float64 on the problem's device, or ValueError."""
-    v = torch.as_tensor(start).detach().to(problem.b)
+    v = real_tensor(start, "start").to(problem.b)
     if v.shape != problem.b.shape or not bool(torch.isfinite(v).all()):
         raise ValueError(
             f"start: got shape {tuple(v.shape)}; expected {len(problem.b)} finite numbers, one for each point. "
