@@ -45,6 +45,11 @@ def is_array(values: Any) -> bool:
     return hasattr(values, "to_numpy") or (hasattr(values, "__array__") and not isinstance(values, type))
 
 
+def is_real(value: Any) -> bool:
+    """Whether an option is a real number, so that it can be compared with its limits."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def is_number(value: Any) -> bool:
     """Whether this is one number, in whatever form."""
     return isinstance(value, (Number, np.bool_)) or (isinstance(value, (Tensor, np.ndarray)) and value.ndim == 0)

@@ -26,7 +26,7 @@ NAMES = (
     "point_weights|sample_weights|weights|coreset\\.weights|coreset|points|samples|source|init|held_out|size|"
     "features, flatten|features|flatten|share|seed|p|blur|relative_blur|blurs|epsilon|tolerance|confidence|bound|"
     "evaluations|network|f|y|X|start|scaling|result|path|kernel|steps|max_steps|n_points|certificate|batch_size|rate|"
-    "restarts|engine|batch \\d+|row \\d+|rows|max_size|max_builds|lipschitz|callback|optimizer"
+    "restarts|engine|allocation|batch \\d+|row \\d+|rows|max_size|max_builds|lipschitz|callback|optimizer|samples, batch \\d+|samples, row \\d+|network output|f output|kernel"
 )
 NAMED = re.compile(rf"^({NAMES}): ")
 OURS = re.compile(rf"^({NAMES}|transport|mmd|sinkhorn_divergence|energy_distance|sinkhorn_divergence \(\w+\))\b")
@@ -93,7 +93,7 @@ def numbers(draw: st.DrawFn, rows: int, columns: int) -> Tensor:
     elif pattern == "tails":
         table = table / torch.rand(rows, 1, generator=generator, dtype=torch.float64).clamp_min(1e-6)
     table *= 10.0 ** draw(st.integers(-12, 12))
-    if pattern == "offset":
+    if pattern == "offset" and table.numel():
         table += table.abs().max() * 10.0 ** draw(st.integers(0, 7))
     return table
 
@@ -111,11 +111,11 @@ def tables(draw: st.DrawFn, rows: int | None = None, columns: int | None = None,
         case "no rows":
             table = table[:0]
         case "no columns":
-            table = table[:, :0]
+            return table[:, :0]
         case "image":
             table = table[:, None]
         case "number":
-            table = table[0, 0]
+            return table[0, 0]
         case "complex":
             return table + 1j
         case "text":
@@ -172,6 +172,11 @@ def weights(draw: st.DrawFn, rows: int) -> Any:
         ["a"] * rows, [None] * rows, {}, np.array(["b"] * rows), w.numpy() * -1, object(),
     )  # fmt: skip
     return draw(st.sampled_from(wrong))
+
+
+def rows_of(table: Any) -> int:
+    """How many weights or labels a table takes; any number where it is none."""
+    return len(table) if isinstance(table, list) or getattr(table, "ndim", 0) else 3
 
 
 def as_read(table: Any) -> Tensor:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import torchcoreset as tc
-from tests.properties.draw import Refused, answer, bits, examples, as_read, same, tables, weights
+from tests.properties.draw import Refused, answer, as_read, bits, examples, same, tables, weights
 
 ot = pytest.importorskip("ot", reason="needs POT: pip install POT")
 

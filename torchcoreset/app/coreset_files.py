@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..coresets import Coreset
+from ..coresets.atomic import replacing
 from ..sources.file_columns import pyarrow
-from .atomic import replacing
 from .data_files import load_arrays
 from .outcome import to_json
 from .scaling import Scaling

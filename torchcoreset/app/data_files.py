@@ -240,9 +240,10 @@ def load_arrays(path: Path) -> dict[str, Any]:
     """The arrays of an .npz file, or the tensors of a .pt file, by name; nothing in it is executed."""
     if path.suffix.lower() == ".npz":
         try:
-            with np.load(path, allow_pickle=False) as file:
+            # Opened here: numpy leaves a damaged file open.
+            with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
                 return {name: file[name] for name in file.files}
-        except (ValueError, OSError, EOFError) as error:
+        except Exception as error:  # zip, zlib, numpy and its parser raise errors of many kinds for a damaged file
             raise UsageError(f"{path} is no .npz file of plain arrays ({error}).") from error
     try:
         held = torch.load(path, map_location="cpu", weights_only=True)
@@ -276,7 +277,7 @@ def _main_array(arrays: dict[str, Any], key: str | None, path: Path) -> str:
 def _npy_shape(path: Path) -> tuple[int, ...]:
     try:
         return tuple(np.load(path, mmap_mode="r", allow_pickle=False).shape)
-    except (ValueError, EOFError) as error:
+    except Exception as error:  # a damaged header is parsed as Python's literals, whose errors are of many kinds
         raise UsageError(f"DATA: {path.name} is no .npy file of numbers ({error}).") from error
 
 

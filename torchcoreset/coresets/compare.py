@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from ..losses import CoresetLoss
-from ..losses.scale import data_scale
+from ..losses.scale import check_blur, data_scale
 from ..sources import as_source
 from ..sources.randomness import make_generator
 from ..transport import transport
@@ -115,7 +115,7 @@ def compare_divergences(
     fitted, judge = _divide(source, size, held_out, samples, generator)
     scale = data_scale(fitted)
     start = separated(start_points(as_source(fitted), size, "random", p, generator), generator)
-    blurs = [scale * relative for relative in RELATIVE_BLURS] if blurs is None else blurs
+    blurs = [scale * relative for relative in RELATIVE_BLURS] if blurs is None else _checked(blurs)
     losses: list[tuple[str, dict[str, Any]]] = [
         ("W1", {"p": 1}),
         ("W2^2", {"p": 2}),
@@ -140,6 +140,18 @@ def count_distinct(points: Tensor, within: float) -> int:
         if torch.equal(lowest, label):
             return len(set(label.tolist()))
         label = lowest
+
+
+def _checked(blurs: Sequence[float]) -> list[float]:
+    """A list of lengths, or an error."""
+    if not isinstance(blurs, Iterable) or isinstance(blurs, str):
+        raise TypeError(f"blurs: got {blurs!r}; expected a list of lengths, such as [0.1, 1.0].")
+    lengths = list(blurs)
+    for blur in lengths:
+        check_blur(blur, None)
+        if blur is None:
+            raise ValueError("blurs: got None among them; expected lengths.")
+    return lengths
 
 
 def _divide(source: Any, size: int, held_out: Any, samples: int | None, generator: Generator) -> tuple[Tensor, Tensor]:

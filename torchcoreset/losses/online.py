@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from ..errors import DriftWarning
+from ..tensors import is_real
 from ..transport.choose import check_engine
 from ..transport.problem import check_power, make_problem
 from ..transport.stream import Memory, StreamTransport, follow
@@ -34,7 +35,7 @@ class OnlineSettings:
     def __post_init__(self) -> None:
         check_power(self.p)
         check_engine(self.engine)
-        if isinstance(self.forgetting, bool) or not 0 <= self.forgetting < 1:
+        if not is_real(self.forgetting) or not 0 <= self.forgetting < 1:
             raise ValueError(
                 f"forgetting: got {self.forgetting!r}; expected a number in [0, 1): the least weight of a batch, such "
                 "as 0.01 to remember about a hundred. 0 remembers all until the stream is seen to move."

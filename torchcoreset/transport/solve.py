@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..errors import ConvergenceError, ConvergenceWarning
-from ..tensors import real_tensor
+from ..tensors import is_real, real_tensor
 from .choose import check_engine
 from .cost import paired
 from .problem import Problem, make_problem
@@ -101,7 +101,7 @@ def report_unconverged(result: Transport, tolerance: float, *, exact: bool) -> N
 
 def check_tolerance(tolerance: float) -> None:
     """Raise ValueError unless 0 < tolerance < 1."""
-    if not 0 < tolerance < 1:
+    if not is_real(tolerance) or not 0 < tolerance < 1:
         raise ValueError(f"tolerance: got {tolerance!r}; expected a relative gap in (0, 1), such as 1e-3.")
 
 
