@@ -40,7 +40,7 @@ TOP = {"__init__", "__main__"}
 # Installed or not, none of these may be imported with the library: they are slow, optional or both.
 HEAVY = [
     *("matplotlib", "sklearn", "tqdm", "pandas", "pykeops", "triton", "geomloss", "ot", "yaml"),
-    *("pyarrow", "lightning", "tensorboard", "jsonargparse"),
+    *("pyarrow", "lightning", "tensorboard", "jsonargparse", "safetensors"),
 ]
 
 

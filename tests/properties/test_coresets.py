@@ -173,8 +173,7 @@ def test_the_estimator(rows: Any, size: Any, p: float, data: st.DataObject) -> N
     w = w.numpy() if isinstance(w, Tensor) else w
     try:  # scikit-learn's own checks say it in its own words
         model.fit(rows, sample_weight=w)
-    except (ValueError, TypeError) as error:
-        assert str(error)
+    except (ValueError, TypeError):
         return
     assert np.isfinite(model.points_).all()
     assert np.isfinite(model.value_)

@@ -24,7 +24,7 @@ MAPS = {
     "NaN": lambda y: y * math.nan,
     "no tensor": lambda y: None,
     "numbers": lambda y: 1.0,
-    "array": lambda y: y.numpy(),
+    "array": lambda y: y.float().numpy(),
     "complex": lambda y: y + 1j,
     "integers": lambda y: y.sign().long(),
 }

@@ -54,7 +54,7 @@ def test_a_functional_loss_is_finite_or_says_why(name: str, given: tuple[Any, An
         return
     assert found.dim() == 0
     assert math.isfinite(found.item()), found
-    x, y, b, a = given
+    x, y, _, _ = given
     size = max(float(as_read(t).double().abs().max()) for t in (x, y)) ** 2 + 1
     assert found.item() >= -1e-5 * size
     if isinstance(x, Tensor) and x.requires_grad:

@@ -129,7 +129,7 @@ def doctor(
     return Report(tuple(findings))
 
 
-def _read(result: Any) -> tuple[Tensor, Tensor]:
+def _read(result: Any) -> tuple[Tensor, Any]:
     """Points and weights of a coreset, or of what a build has returned."""
     held = getattr(result, "coreset", result)
     points, weights = getattr(held, "points", None), getattr(held, "weights", None)

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..coresets.files import load_tensors
 from ..sources import Source, as_source, mark_of
 from ..sources.file_columns import pyarrow, usable
 from ..sources.file_csv import has_titles, open_blocks
@@ -246,7 +247,7 @@ def load_arrays(path: Path) -> dict[str, Any]:
         except Exception as error:  # zip, zlib, numpy and its parser raise errors of many kinds for a damaged file
             raise UsageError(f"{path} is no .npz file of plain arrays ({error}).") from error
     try:
-        held = torch.load(path, map_location="cpu", weights_only=True)
+        held = load_tensors(path)
     except Exception as error:  # torch raises pickle, zip and its own errors; none of them says more than this
         raise UsageError(f"{path} is no .pt file of plain tensors; save a tensor, or a dict of tensors.") from error
     if isinstance(held, Tensor):

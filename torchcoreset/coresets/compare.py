@@ -142,7 +142,7 @@ def count_distinct(points: Tensor, within: float) -> int:
         label = lowest
 
 
-def _checked(blurs: Sequence[float]) -> list[float]:
+def _checked(blurs: Any) -> list[float]:
     """A list of lengths, or an error."""
     if not isinstance(blurs, Iterable) or isinstance(blurs, str):
         raise TypeError(f"blurs: got {blurs!r}; expected a list of lengths, such as [0.1, 1.0].")

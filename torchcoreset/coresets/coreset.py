@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
@@ -15,7 +16,7 @@ from ..sources.pushforward import BATCH_SIZE, apply_network
 from ..sources.randomness import make_generator
 from ..transport.problem import as_table, check_finite, normalised
 from ..transport.solve import check_count
-from .files import read_arrays, write_arrays
+from .files import read_arrays, wide, write_arrays
 from .starts import check_size, start_points
 
 ROUNDED = 1 / 128  # what weights of half precision may miss a sum of 1 by
@@ -115,6 +116,41 @@ class Coreset(nn.Module):
     def to_dataset(self) -> TensorDataset:
         """Points and weights as a `TensorDataset` of pairs (x_i, w_i), detached copies."""
         return TensorDataset(self.points.detach().clone(), self.weights.clone())
+
+    def to_numpy(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Points (n, d) and weights (n,) as arrays, copies: for POT, or as X and sample_weight for scikit-learn.
+
+        Half precision comes back as float32, which holds it exactly; float64 weights sum to 1 to rounding.
+
+        Example:
+            >>> import torch, torchcoreset as tc
+            >>> points, weights = tc.Coreset(torch.tensor([[0.0, 0.0], [2.0, 4.0]])).to_numpy()
+            >>> points.shape, weights.tolist()
+            ((2, 2), [0.5, 0.5])
+        """
+        points, weights = (wide(tensor.detach().cpu()).numpy().copy() for tensor in (self.points, self.weights))
+        return points, weights
+
+    def to_dataframe(self, columns: Sequence[str] | None = None) -> Any:
+        """Points and weights as a pandas DataFrame: a column for each coordinate, and "weight".
+
+        Args:
+            columns: names of the d coordinates; x0, x1, ... if None.
+
+        Raises:
+            ImportError: pandas is not installed.
+            ValueError: another number of names, or one of them twice or "weight".
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("to_dataframe needs pandas: pip install pandas.") from error
+        points, weights = self.to_numpy()
+        width = points.shape[1]
+        names = [f"x{k}" for k in range(width)] if columns is None else list(columns)
+        if len(names) != width or len({*names, "weight"}) != width + 1:
+            raise ValueError(f"columns: got {names}; expected {width} different names, none of them 'weight'.")
+        return pandas.DataFrame(points, columns=names).assign(weight=weights)
 
     def save(self, path: str | Path) -> None:
         """Write points and weights to a .pt (torch), .npz (numpy) or .safetensors file; none needs pickle to be read.

@@ -6,6 +6,7 @@ refused.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -55,15 +56,22 @@ def write_arrays(path: str | Path, tensors: Mapping[str, Tensor], text: Mapping[
 
             save_file(held, beside, metadata=dict(text))
         elif suffix == ".npz":
-            # numpy has no bfloat16, and float32 holds both half precisions exactly.
-            columns: dict[str, Any] = {name: _wide(tensor).numpy() for name, tensor in held.items()}
+            columns: dict[str, Any] = {**{name: wide(tensor).numpy() for name, tensor in held.items()}, **text}
             with open(beside, "wb") as file:
-                np.savez(file, **columns, **text)
+                np.savez(file, **columns)
         else:
             torch.save({**held, **text}, beside)
 
 
-def _wide(tensor: Tensor) -> Tensor:
+def load_tensors(path: str | Path) -> Any:
+    """What `torch.save` wrote, on the CPU, if it is tensors, numbers, text, and lists and dicts of them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of the pickle protocols of files that are then refused
+        return torch.load(path, map_location="cpu", weights_only=True)
+
+
+def wide(tensor: Tensor) -> Tensor:
+    """The tensor in a dtype that NumPy has: it lacks bfloat16, and float32 holds both half precisions exactly."""
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
@@ -75,7 +83,7 @@ def _read_npz(path: Path) -> dict[str, Any]:
 
 
 def _read_pt(path: Path) -> dict[str, Any]:
-    held = torch.load(path, map_location="cpu", weights_only=True)
+    held = load_tensors(path)
     if not isinstance(held, dict):
         raise ValueError(f"it holds a {type(held).__name__}")
     return {str(name): part for name, part in held.items()}
