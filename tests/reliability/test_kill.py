@@ -22,7 +22,7 @@ COMMAND = (
     "build rows.npy --size 30 --steps {steps} --tolerance 0 --algorithm gradient --restarts 1 --checkpoint-every 0 "
     "--quiet --resume --out {out}"
 )
-KILLS = 4
+KILLS = 3
 
 
 def start(folder: Path, out: str, steps: int) -> subprocess.Popen[bytes]:

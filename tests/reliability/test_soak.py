@@ -26,6 +26,12 @@ def resident() -> int:
     return int(line.split()[1]) << 10
 
 
+def growth(seen: list[int]) -> int:
+    """How much more the second half of the time took than the first, at their peaks."""
+    half = len(seen) // 2
+    return max(seen[half:]) - max(seen[:half])
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::torchcoreset.DriftWarning")
 @pytest.mark.parametrize("drifts", [False, True])
@@ -45,7 +51,7 @@ def test_an_online_loss_on_a_long_stream(drifts: bool) -> None:
         if k % max(1, BATCHES // 20) == 0 and k >= WARM * BATCHES:
             seen.append(resident())
     assert bool(torch.isfinite(points).all())
-    assert max(seen) - seen[0] < SLACK, [size >> 20 for size in seen]
+    assert growth(seen) < SLACK, [size >> 20 for size in seen]
 
 
 @pytest.mark.slow
@@ -55,9 +61,9 @@ def test_certificates_one_after_another() -> None:
     normal = torch.distributions.Normal(torch.zeros(2), 1.0)
     points = tc.Coreset.from_source(normal, 20)
     seen: list[int] = []
-    for k in range(max(12, BATCHES // 100)):
+    for k in range(max(16, BATCHES // 100)):
         found = tc.certify(points, normal, samples=20_000 if k < 6 else 60_000, seed=k)
         assert 0 < found.lower < found.upper
         if k >= 8:
             seen.append(resident())
-    assert max(seen) - seen[0] < SLACK, [size >> 20 for size in seen]
+    assert growth(seen) < SLACK, [size >> 20 for size in seen]
