@@ -26,7 +26,7 @@ def finite(tensor: Tensor) -> bool:
     return bool(torch.isfinite(tensor).all())
 
 
-@examples(60)
+@examples(40)
 @given(tables(), st.data())
 def test_a_coreset_and_its_files(points: Any, data: st.DataObject) -> None:
     rows = rows_of(points)
@@ -61,7 +61,7 @@ def test_a_coreset_and_its_files(points: Any, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["fixed_point", "sgd", "gradient"])
-@examples(15)
+@examples(10)
 @given(tables(), sizes, powers, seeds, st.data())
 def test_a_build_is_finite_or_says_why(
     algorithm: str, rows: Any, size: Any, p: float, seed: Any, data: st.DataObject
