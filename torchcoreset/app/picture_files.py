@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .atomic import replacing
+from ..coresets.atomic import replacing
 from .settings import UsageError
 
 

@@ -14,6 +14,7 @@ from torch import Generator, Tensor
 
 from ..sources import Source, SourceExhausted, as_source, mark_of
 from ..sources.randomness import make_generator
+from ..tensors import is_real
 from ..transport.choose import check_engine
 from ..transport.problem import check_power
 from ..transport.ranks import Ranks, as_ranks, mark
@@ -235,9 +236,9 @@ def _check_settings(
     for name, count in (("steps", steps), ("samples", samples), ("batch_size", batch_size)):
         if count is not None:
             check_count(count, name)
-    if not 0 <= tolerance < 1:
+    if not is_real(tolerance) or not 0 <= tolerance < 1:
         raise ValueError(f"tolerance: got {tolerance!r}; expected a number in [0, 1), such as 1e-3.")
-    if not 0 < rate < math.inf:
+    if not is_real(rate) or not 0 < rate < math.inf:
         raise ValueError(f"rate: got {rate!r}; expected a positive number; 1 moves by about the size of a cell.")
     for name, given, needs in (
         ("optimizer", optimizer is not None, "gradient"),

@@ -55,6 +55,7 @@ from torch import Generator, Tensor
 
 from ..sources import Source, as_source
 from ..sources.randomness import make_generator
+from ..tensors import is_real
 from ..transport.choose import check_engine, make_engine
 from ..transport.cost import pairwise
 from ..transport.engine import HardPass, chunk_elements
@@ -349,7 +350,7 @@ def check_confidence(confidence: float) -> None:
 
 def check_bound(bound: float | None) -> None:
     """Raise ValueError unless the bound is None or a positive number."""
-    if bound is not None and not 0 < bound < math.inf:
+    if bound is not None and not (is_real(bound) and 0 < bound < math.inf):
         raise ValueError(
             f"bound: got {bound!r}; expected the largest possible cost |y - x|^p, a positive number, or None."
         )

@@ -27,6 +27,7 @@ import torch
 from torch import Generator, Tensor
 
 from ..sources.randomness import make_generator
+from ..tensors import is_real
 from ..transport.choose import check_engine, make_engine
 from ..transport.problem import make_problem
 from ..transport.ranks import Ranks, agreed, as_ranks, mark
@@ -128,7 +129,7 @@ def expectation_error(
     check_count(calls, "evaluations")
     if calls > samples:
         raise ValueError(f"evaluations: got {calls} with {samples} samples; expected at most as many.")
-    if lipschitz is not None and not 0 <= lipschitz < math.inf:
+    if lipschitz is not None and not (is_real(lipschitz) and 0 <= lipschitz < math.inf):
         raise ValueError(f"lipschitz: got {lipschitz!r}; expected a finite constant >= 0, or None.")
     check_engine(engine)
     ranks = as_ranks(group)

@@ -23,6 +23,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from ..sources.randomness import make_generator
+from ..tensors import is_real
 from ..transport.choose import check_engine, make_engine
 from ..transport.cost import paired
 from ..transport.problem import check_power, make_problem
@@ -112,7 +113,7 @@ def certify_pushforward(
     check_confidence(confidence)
     check_count(samples, "samples")
     check_engine(engine)
-    if lipschitz is not None and not 0 <= lipschitz < float("inf"):
+    if lipschitz is not None and not (is_real(lipschitz) and 0 <= lipschitz < float("inf")):
         raise ValueError(f"lipschitz: got {lipschitz!r}; expected a finite constant >= 0, or None.")
     ranks = as_ranks(group)
     points, read = inputs(ranks, "certify_pushforward", coreset, source, {"power": p, "samples": samples})

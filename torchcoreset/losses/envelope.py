@@ -108,6 +108,11 @@ class _Envelope(torch.autograd.Function):
         with torch.inference_mode(False), torch.no_grad():
             call.solved = call.solve(points, samples, point_weights, sample_weights)
         dtype = torch.promote_types(points.dtype, torch.float32)
+        if not abs(call.solved.value) <= torch.finfo(dtype).max:
+            raise ValueError(
+                f"points: the value of {call.name} is {call.solved.value:.3g}, which {dtype} cannot hold. "
+                "Scale points and samples down, or pass float64 points."
+            )
         return points.new_tensor(call.solved.value, dtype=dtype)
 
     @staticmethod

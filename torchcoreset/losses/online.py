@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from ..errors import DriftWarning
+from ..tensors import is_real
 from ..transport.choose import check_engine
 from ..transport.problem import check_power
 from ..transport.ranks import as_ranks, check_group
@@ -38,7 +39,7 @@ class OnlineSettings:
         check_group(self.group)
         check_power(self.p)
         check_engine(self.engine)
-        if isinstance(self.forgetting, bool) or not 0 <= self.forgetting < 1:
+        if not is_real(self.forgetting) or not 0 <= self.forgetting < 1:
             raise ValueError(
                 f"forgetting: got {self.forgetting!r}; expected a number in [0, 1): the least weight of a batch, such "
                 "as 0.01 to remember about a hundred. 0 remembers all until the stream is seen to move."

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..tensors import real_tensor
 from ..transport.choose import check_engine
 from ..transport.problem import check_power
 from ..transport.ranks import as_ranks, check_group
@@ -167,17 +168,17 @@ def as_inputs(points: Any, samples: Any, point_weights: Any, sample_weights: Any
     x, y = as_rows(points, "points"), as_rows(samples, "samples")
     if not x.is_floating_point():
         raise ValueError(f"points: got dtype {x.dtype}; expected a floating type. Convert them with .float().")
-    return x, y, as_vector(point_weights), as_vector(sample_weights)
+    return x, y, as_vector(point_weights, "point_weights"), as_vector(sample_weights, "sample_weights")
 
 
 def as_rows(values: Any, name: str) -> Tensor:
     """A tensor with (rows,) read as (rows, 1); its place in the graph is kept."""
-    rows = values if isinstance(values, Tensor) else torch.as_tensor(values)
+    rows = values if isinstance(values, Tensor) else real_tensor(values, name)
     if rows.dim() == 0:
         raise ValueError(f"{name}: got a single number; expected (rows, dimension). Pass a batch of rows.")
     return rows[:, None] if rows.dim() == 1 else rows
 
 
-def as_vector(weights: Any) -> Tensor | None:
+def as_vector(weights: Any, name: str) -> Tensor | None:
     """Weights as a tensor, or None."""
-    return weights if weights is None or isinstance(weights, Tensor) else torch.as_tensor(weights)
+    return weights if weights is None or isinstance(weights, Tensor) else real_tensor(weights, name)

@@ -44,7 +44,7 @@ class Moments:
 
 def features(samples: Tensor, a: Tensor, origin: Tensor) -> Tensor:
     """Means of features and of their squares, (2, 2 d): the contribution of a batch (m, d) of weights a (m,)."""
-    powers = samples - origin  # float64, and written to
+    powers = samples.to(origin) - origin  # a tensor of our own, written to
     first = a @ powers
     second = a @ powers.square_()
     return torch.cat((first, second, second, a @ powers.square_())).view(2, -1)

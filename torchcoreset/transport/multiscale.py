@@ -47,7 +47,8 @@ def first_potential(engine: Engine, least: float) -> tuple[Tensor, float]:
     problem = engine.problem
     if len(problem.x) < FEWER * FEWEST:
         spread = problem.square + float(problem.x.double().square().sum(1) @ problem.b)
-        return torch.zeros_like(problem.b), max(spread, torch.finfo(problem.x.dtype).tiny) ** (problem.p / 2)
+        tiny = torch.finfo(problem.x.dtype).tiny  # where all coincide; its own power may be zero
+        return torch.zeros_like(problem.b), max(max(spread, tiny) ** (problem.p / 2), tiny)
     coarser = engine.on(merged(engine))
     v, _, eta = coarse_potential(coarser, least, SPLIT)
     few = coarse_sample(coarser)

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..tensors import float_tensor, real_tensor
 from .deterministic import column_medians, kth_smallest
 from .movable import Movable
 from .result import Coupling
@@ -150,7 +151,7 @@ def check_power(p: float) -> None:
 
 def as_table(values: Any, name: str) -> Tensor:
     """A detached floating (rows, d) tensor of `values`; (rows,) becomes (rows, 1), integers the default dtype."""
-    table = values.detach() if isinstance(values, Tensor) else torch.as_tensor(values)
+    table = float_tensor(values, name)
     if table.dim() == 1:
         table = table[:, None]
     if table.dim() != 2:
@@ -161,11 +162,7 @@ def as_table(values: Any, name: str) -> Tensor:
             f"{name}: got shape {tuple(table.shape)}; expected at least one row and one column. "
             "Skip empty batches before calling."
         )
-    if table.is_complex():
-        raise ValueError(
-            f"{name}: got dtype {table.dtype}; expected real numbers. Pass real and imaginary parts as columns."
-        )
-    return table if table.is_floating_point() else table.to(torch.get_default_dtype())
+    return table
 
 
 def check_finite(table: Tensor, name: str) -> None:
@@ -186,7 +183,7 @@ def normalised(weights: Any, count: int, name: str, device: torch.device) -> Ten
     """Weights (count,) as float64 with sum 1; None gives equal weights."""
     if weights is None:
         return torch.full((count,), 1 / count, dtype=torch.float64, device=device)
-    w = weights.detach() if isinstance(weights, Tensor) else torch.as_tensor(weights)
+    w = real_tensor(weights, name)
     if w.shape != (count,):
         raise ValueError(f"{name}: got shape {tuple(w.shape)}; expected ({count},), one weight for each row.")
     w = w.to(device=device, dtype=torch.float64)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..errors import ConvergenceError, ConvergenceWarning
+from ..tensors import is_real, real_tensor
 from .choose import check_engine
 from .cost import paired
 from .multiscale import COARSE, LEAST_SAMPLES
@@ -111,7 +112,7 @@ def report_unconverged(result: Transport, tolerance: float, *, exact: bool) -> N
 
 def check_tolerance(tolerance: float) -> None:
     """Raise ValueError unless 0 < tolerance < 1."""
-    if not 0 < tolerance < 1:
+    if not is_real(tolerance) or not 0 < tolerance < 1:
         raise ValueError(f"tolerance: got {tolerance!r}; expected a relative gap in (0, 1), such as 1e-3.")
 
 
@@ -216,7 +217,7 @@ def _held_by_all(n: int) -> int:
 
 def check_start(start: Tensor, problem: Problem) -> Tensor:
     """The starting potential as float64 on the problem's device, or ValueError."""
-    v = torch.as_tensor(start).detach().to(problem.b)
+    v = real_tensor(start, "start").to(problem.b)
     if v.shape != problem.b.shape or not bool(torch.isfinite(v).all()):
         raise ValueError(
             f"start: got shape {tuple(v.shape)}; expected {len(problem.b)} finite numbers, one for each point. "
