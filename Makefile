@@ -17,7 +17,7 @@ CACHES := .mypy_cache .pytest_cache .ruff_cache
 .DELETE_ON_ERROR:
 # Two goals given to `make -j` would run two pips in one environment.
 .NOTPARALLEL:
-.PHONY: help demo test test-quick lint format bench bench-quick clean
+.PHONY: help demo test test-quick lint format docs bench bench-quick clean
 
 help:
 	@echo "make demo        a coreset found, certified and drawn, in a minute or two"
@@ -25,6 +25,7 @@ help:
 	@echo "make test-quick  the same without the slow tests"
 	@echo "make lint        ruff and mypy"
 	@echo "make format      let ruff rewrite what it can"
+	@echo "make docs        the documentation site, in site/"
 	@echo "make bench       the benchmarks, side by side with the peers (bench-quick: in under 2 minutes)"
 	@echo "make clean       remove caches, builds and outputs (rm -r $(VENV) removes the environment)"
 
@@ -46,6 +47,11 @@ format: $(DEV_STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Needs no network; the test suite builds the same.
+docs: $(DEV_STAMP)
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
 bench: $(BENCH_STAMP)
 	$(RUN) -m tests.benchmarks
 
@@ -53,7 +59,7 @@ bench-quick: $(BENCH_STAMP)
 	$(RUN) -m tests.benchmarks --quick
 
 clean:
-	rm -rf build dist demo_output benchmark_output $(CACHES) *.egg-info
+	rm -rf build dist site demo_output benchmark_output $(CACHES) *.egg-info
 	find . -path ./$(VENV) -prune -o -type d -name __pycache__ -exec rm -rf {} +
 
 # An environment whose pip does not run was interrupted while it was made: make it anew.

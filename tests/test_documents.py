@@ -1,17 +1,31 @@
-"""The documents keep their word: their Python runs, their make targets exist, their links lead somewhere."""
+"""The documents keep their word: their code runs, their configurations are read, their commands and links exist.
+
+Blocks of a page run in order in one folder: ```python in one namespace; ```yaml title="FILE" is written and, if it has
+a `command`, run; of ```bash the lines that start with `torchcoreset` run, and of all others what they name must exist.
+A block of Python whose title begins with "excerpt" must parse.
+"""
 
 from __future__ import annotations
 
+import ast
+import importlib.util
+import os
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+import torchcoreset
+from torchcoreset import testing
+
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 
-FENCE = re.compile(r"^(?P<indent> *)(?P<fence>```+|~~~+) *(?P<language>[\w+-]*).*$")
+FENCE = re.compile(r"^(?P<indent> *)(?P<fence>```+|~~~+) *(?P<language>[\w+-]*)(?: .*?title=\"(?P<title>[^\"]*)\")?.*$")
 CODE_SPAN = re.compile(r"(`+)(.+?)\1", re.DOTALL)
 LINK = re.compile(r"\]\(\s*<?([^)\s>]+)|<(?:img|a)\b[^>]*?\b(?:src|href)=[\"']([^\"']+)")
 TARGET = re.compile(r"^([A-Za-z][\w-]*(?: +[A-Za-z][\w-]*)*) *:(?!=)", re.MULTILINE)
@@ -23,6 +37,7 @@ class Block(NamedTuple):
     language: str
     line: int  # of the first line of code, counted from 1
     code: str
+    title: str = ""
 
 
 def split(text: str) -> tuple[str, list[Block]]:
@@ -38,7 +53,8 @@ def split(text: str) -> tuple[str, list[Block]]:
             if opened is None:
                 prose.append(line)
         elif line.strip() == opened["fence"]:
-            blocks.append(Block(opened["language"], number - len(code), "\n".join(code) + "\n"))
+            text = "\n".join(code) + "\n"
+            blocks.append(Block(opened["language"], number - len(code), text, opened["title"] or ""))
             opened = None
         else:
             code.append(line.removeprefix(opened["indent"]))
@@ -82,20 +98,160 @@ def test_there_is_a_readme() -> None:
     assert README.is_file(), "README.md is missing"
 
 
+# What a page may need beyond torch and numpy, by the names that its blocks import or call.
+NEEDS = {
+    "torchcoreset.sklearn": "sklearn",
+    "sklearn": "sklearn",
+    "pandas": "pandas",
+    "matplotlib": "matplotlib",
+    "lightning": "lightning",
+}
+CLI_NEEDS = ("jsonargparse", "pyarrow", "yaml", "matplotlib")
+
+
+def missing_for(blocks: list[Block]) -> list[str]:
+    """Packages that the blocks of a page need and that are not installed."""
+    python = "".join(block.code for block in blocks if block.language == "python")
+    needed = {package for name, package in NEEDS.items() if re.search(rf"(?:import|from) {re.escape(name)}\b", python)}
+    if any(commands(block) for block in blocks):
+        needed.update(CLI_NEEDS)
+    return sorted(name for name in needed if importlib.util.find_spec(name) is None)
+
+
+def commands(block: Block) -> list[list[str]]:
+    """The words of every command of a block of shell, without comments."""
+    if block.language not in ("bash", "console", "shell", "sh"):
+        return []
+    lines = block.code.replace("\\\n", " ").splitlines()
+    return [words for words in (shlex.split(line, comments=True) for line in lines) if words]
+
+
+def run_block(block: Block, path: Path, namespace: dict[str, object]) -> None:
+    """Run what can be run of a block, in the present folder."""
+    if block.language == "python":
+        # Empty lines in front make a traceback show the line numbers of the document.
+        code = "\n" * (block.line - 1) + block.code
+        if block.title.startswith("excerpt"):
+            ast.parse(code)
+        else:
+            exec(compile(code, str(path), "exec"), namespace)
+    elif block.language == "yaml":
+        run_yaml(block)
+    for words in commands(block):
+        if words[0] == "torchcoreset":
+            run_cli(words[1:], f"{path.name}:{block.line}: {shlex.join(words)}")
+        else:
+            check_command(words)
+
+
+def run_yaml(block: Block) -> None:
+    import yaml
+
+    content = yaml.safe_load(block.code)
+    assert isinstance(content, dict)
+    if block.title:
+        Path(block.title).write_text(block.code, "utf-8")
+        if "command" in content:
+            run_cli(["run", block.title], block.title)
+
+
+def run_cli(arguments: list[str], where: str) -> None:
+    from torchcoreset.app import main
+
+    try:
+        code = main([*arguments, "--quiet"] if "--help" not in arguments else arguments)
+    except SystemExit as stop:  # --help
+        code = stop.code
+    assert code in (0, None), f"{where} ended with {code}"
+
+
+def check_command(words: list[str]) -> None:
+    """What a command names has to exist: files of examples, folders of configurations, extras of the package."""
+    for word in words:
+        if re.match(r"(?:examples|configs|docs|tests)/[\w/.-]+$", word):
+            assert (ROOT / word).exists(), f"{word} does not exist"
+    for extra in re.findall(r"(?:torchcoreset|\.)\[([\w,]+)\]", " ".join(words)):
+        known = set(re.findall(r"^([a-z]+) = \[", (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE))
+        assert set(extra.split(",")) <= known, f"{extra} is no extra of pyproject.toml"
+
+
 @pytest.mark.parametrize("path", RUNNABLE, ids=name_of)
-def test_python_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not path.is_file():
         pytest.skip(f"{name_of(path)} is missing, which has its own test")
+    blocks = split(path.read_text("utf-8"))[1]
+    missing = missing_for(blocks)
+    if missing:
+        pytest.skip(f"{name_of(path)} needs {', '.join(missing)}, which is not installed")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     namespace: dict[str, object] = {"__name__": "__document__"}
-    for block in split(path.read_text("utf-8"))[1]:
-        if block.language == "python":
-            # Empty lines in front make a traceback show the line numbers of the document.
-            exec(compile("\n" * (block.line - 1) + block.code, str(path), "exec"), namespace)
+    for block in blocks:
+        run_block(block, path, namespace)
 
 
-@pytest.mark.parametrize("path", documents("README.md", "CONTRIBUTING.md"), ids=name_of)
+def test_every_public_name_is_in_the_reference() -> None:
+    """By `::: module.name` of its own module, or by that module as a whole."""
+    pages = "".join(page.read_text("utf-8") for page in (ROOT / "docs" / "reference").glob("*.md"))
+    shown = set(re.findall(r"^::: (\S+)$", pages, re.MULTILINE))
+    things = {name: getattr(torchcoreset, name) for name in torchcoreset.__all__}
+    missing = [name for name, it in things.items() if not shown & {it.__module__, f"{it.__module__}.{it.__qualname__}"}]
+    missing += [name for name in testing.__all__ if f"torchcoreset.testing.{name}" not in shown]
+    missing += [name for name in ["torchcoreset.sklearn.WassersteinCoreset"] if name not in shown]
+    assert not missing, f"docs/reference lacks {missing}"
+
+
+def test_the_citation_is_that_of_this_version() -> None:
+    yaml = pytest.importorskip("yaml", reason="needs PyYAML")
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    project = (ROOT / "pyproject.toml").read_text("utf-8")
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
+    assert str(citation["version"]) == re.findall(r'^version = "(.+)"$', project, re.MULTILINE)[0]
+    assert citation["license"] == re.findall(r'^license = "(.+)"$', project, re.MULTILINE)[0]
+    paper = citation["references"][0]
+    assert paper["title"] == "Wasserstein Measure Coresets"
+    assert [author["family-names"] for author in paper["authors"]] == ["Claici", "Genevay", "Solomon"]
+
+
+# What a browser would fetch from elsewhere; a canonical address is only named.
+REMOTE = re.compile(
+    r"<(?:script|(?!link rel=.canonical)link|img|iframe)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>"
+)
+
+
+def test_the_site_builds_and_needs_no_network(tmp_path: Path) -> None:
+    for package in ("mkdocs", "material", "mkdocstrings", "latex2mathml"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"needs {package}: pip install 'torchcoreset[docs]'")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    pages = sorted((tmp_path / "site").rglob("*.html"))
+    assert len(pages) > len(GUIDES)  # and a page for what is not found
+    for page in pages:
+        text = page.read_text("utf-8")
+        assert not REMOTE.search(text), f"{page.name} loads {REMOTE.search(text)}"
+        assert "arithmatex" not in text, f"{page} has a formula that is not MathML"
+    for style in (tmp_path / "site").rglob("*.css"):
+        assert not re.search(r"(?:@import|url\()[^;)]*//", style.read_text("utf-8")), style.name
+
+
+def test_the_picture_can_be_drawn_again(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'torchcoreset[plot]'")
+    pytest.importorskip("PIL", reason="needs Pillow, which comes with matplotlib")
+    target = tmp_path / "picture.png"
+    subprocess.run([sys.executable, str(ROOT / "docs/pictures.py"), str(target)], cwd=ROOT, check=True, timeout=240)
+    assert 10_000 < target.stat().st_size < 80_000
+
+
+@pytest.mark.parametrize("path", PROSE, ids=name_of)
 def test_make_goals_exist(path: Path) -> None:
     rules = TARGET.findall((ROOT / "Makefile").read_text("utf-8"))
     targets = {word for rule in rules for word in rule.split()}
@@ -143,3 +299,20 @@ def test_make_goals_are_found_in_code_only() -> None:
 
 def test_relative_links_are_found_in_prose_only() -> None:
     assert relative_links(SAMPLE) == ["docs/guide.md", "a.png"]
+
+
+def test_the_title_of_a_block_is_found() -> None:
+    blocks = split('```yaml title="run.yaml"\nx: 1\n```\n')[1]
+    assert blocks == [Block("yaml", 2, "x: 1\n", "run.yaml")]
+
+
+def test_commands_are_read_as_a_shell_would() -> None:
+    block = Block("bash", 1, "# a note\ntorchcoreset build 'my data.csv' \\\n  --size 4  # twice\nmake docs\n")
+    assert commands(block) == [["torchcoreset", "build", "my data.csv", "--size", "4"], ["make", "docs"]]
+
+
+def test_a_command_that_names_what_is_not_there_is_seen() -> None:
+    with pytest.raises(AssertionError, match="does not exist"):
+        check_command(["python", "examples/no_such.py"])
+    with pytest.raises(AssertionError, match="no extra"):
+        check_command(["pip", "install", "torchcoreset[nothing]"])

@@ -17,15 +17,21 @@ PACKAGE = ROOT / NAME
 # Each layer, and the layers below it that it may import; a layer may always import itself.
 MAY_IMPORT = {
     "errors": set(),
-    "sources": {"errors"},
-    "transport": {"errors"},
-    "losses": {"errors", "sources", "transport"},
-    "coresets": {"errors", "sources", "transport", "losses"},
+    "tensors": set(),
+    "sources": {"errors", "tensors"},
+    "transport": {"errors", "tensors"},
+    "losses": {"errors", "tensors", "sources", "transport"},
+    "coresets": {"errors", "tensors", "sources", "transport", "losses"},
     # What certifies does not see the losses and loops that it certifies.
-    "guarantees": {"errors", "sources", "transport"},
+    "guarantees": {"errors", "tensors", "sources", "transport"},
     # Advice builds and certifies: it stands on both.
-    "advice": {"errors", "sources", "transport", "losses", "coresets", "guarantees"},
-    "app": {"errors", "sources", "transport", "losses", "coresets", "guarantees", "advice", "testing", NAME},
+    "advice": {"errors", "tensors", "sources", "transport", "losses", "coresets", "guarantees"},
+    # Pictures read attributes of what they draw, and no more.
+    "pictures": set(),
+    "app": {
+        *("errors", "tensors", "sources", "transport", "losses", "coresets", "guarantees", "advice", "pictures"),
+        *("testing", NAME),
+    },
     # The estimator is one more face of the library, for scikit-learn; nothing imports it.
     "sklearn": {"errors", "sources", "transport", "losses", "coresets"},
     "testing": set(),
@@ -36,7 +42,7 @@ TOP = {"__init__", "__main__"}
 # Installed or not, none of these may be imported with the library: they are slow, optional or both.
 HEAVY = [
     *("matplotlib", "sklearn", "tqdm", "pandas", "pykeops", "triton", "geomloss", "ot", "yaml"),
-    *("pyarrow", "lightning", "tensorboard", "jsonargparse"),
+    *("pyarrow", "lightning", "tensorboard", "jsonargparse", "safetensors"),
 ]
 
 

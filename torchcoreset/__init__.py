@@ -11,7 +11,7 @@ from .coresets import (
     build_labeled_coreset,
     compare_divergences,
 )
-from .errors import ConvergenceError, ConvergenceWarning, DriftWarning
+from .errors import ConvergenceError, ConvergenceWarning, DriftWarning, RankError
 from .guarantees import (
     Certificate,
     ExpectationError,
@@ -41,6 +41,7 @@ __all__ = [
     "Preflight",
     "Pushforward",
     "PushforwardCertificate",
+    "RankError",
     "Report",
     "SinkhornResult",
     "SizeResult",

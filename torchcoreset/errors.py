@@ -39,3 +39,7 @@ class DriftWarning(UserWarning):
     def __init__(self, message: str, result: Any = None) -> None:
         super().__init__(message)
         self.result = result
+
+
+class RankError(RuntimeError):
+    """The ranks of a process group could not go on together: one failed, ended, or holds something else."""

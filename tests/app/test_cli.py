@@ -314,6 +314,8 @@ def test_a_labelled_run_resumes_and_is_interrupted(folder, capsys, monkeypatch):
     assert main(line.split()) == 130
     assert "random rows" in capsys.readouterr().out
     assert tc.Coreset.load("coreset.npz").size == 9
+    with np.load("coreset.npz", allow_pickle=False) as file:
+        assert set(file["labels"]) == {"up", "down"}
     monkeypatch.setattr(command_build.Checkpoint, "record", record)
     assert main([*line.split(), "--resume"]) == 0
     assert ask(capsys, "info coreset.npz")[1]["status"] == "converged"

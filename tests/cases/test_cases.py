@@ -358,3 +358,13 @@ def test_a43_the_state_loads_with_weights_only() -> None:
     torch.save(loss.state_dict(), file)
     file.seek(0)
     assert torch.equal(torch.load(file, weights_only=True)["potential"], loss.potential)
+
+
+@pytest.mark.parametrize(("p", "value", "gradient"), [(1, 4.0, [-0.25, 0.5]), (2, 28.5, [-0.5, 7.5])])
+def test_a44_values_that_no_version_of_a_dependency_may_change(p: int, value: float, gradient: list[float]) -> None:
+    found, slope = value_and_gradient(E1.points.float(), E1.samples.float(), p)
+    assert found == pytest.approx(value, rel=1e-5)
+    torch.testing.assert_close(slope.flatten(), torch.tensor(gradient))
+    mean = float(E1.samples.mean())  # one point: W_2^2 is the spread, and W_1 the mean distance
+    alone, _ = value_and_gradient(column(mean), E1.samples.float(), p)
+    assert alone == pytest.approx({1: 1.0, 2: 1.25}[p], rel=1e-5)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import torchcoreset as tc
-from torchcoreset.coresets import averaging, build
+from torchcoreset.coresets import averaging
 from torchcoreset.coresets.averaging import AveragedFixedPoint
 from torchcoreset.sources import as_source
 from torchcoreset.testing import UNIFORM
@@ -35,9 +35,9 @@ def test_the_average_is_nearer_to_the_distribution_than_one_set_of_samples(p: in
 
 
 def test_build_ends_on_fresh_samples_where_few_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "HELD", COUNT)
-    monkeypatch.setattr(build, "HELD_PER_POINT", 1)
-    monkeypatch.setattr(build, "LINE_HELD", 2 * COUNT)
+    monkeypatch.setattr("torchcoreset.coresets.held.HELD", COUNT)
+    monkeypatch.setattr("torchcoreset.coresets.held.HELD_PER_POINT", 1)
+    monkeypatch.setattr("torchcoreset.coresets.held.LINE_HELD", 2 * COUNT)
     averaged = tc.build_coreset(uniform, SIZE, seed=0)
     held = tc.build_coreset(uniform, SIZE, seed=0, samples=2 * COUNT)
     assert averaged.history[-1].samples == 2 * COUNT

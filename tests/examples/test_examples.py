@@ -1,6 +1,10 @@
 """The examples run, in their small forms, and show what they say they show."""
 
 import importlib
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -8,7 +12,10 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
+ROOT = Path(__file__).resolve().parents[2]
+
 NEEDS = {
+    "distributed_stream": [],
     "kernel_herding": ["matplotlib", "yaml"],
     "lightning_coreset": ["lightning"],
     "sinkhorn_vs_exact": ["matplotlib", "yaml"],
@@ -42,6 +49,21 @@ def test_sinkhorn_vs_exact_reads_a_config(tmp_path: Path) -> None:
     rows = load("sinkhorn_vs_exact").main(["--config", str(config), "--out", str(tmp_path)])
     assert rows[-1].points.shape == (5, 64)
     assert rows[-1].p == 1
+
+
+@pytest.mark.distributed
+def test_distributed_stream() -> None:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    script = [str(ROOT / "examples" / "distributed_stream.py"), "--steps", "100", "--samples", "5000"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command + script, capture_output=True, text=True, check=False, timeout=120, env=environment, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+    assert "2 ranks" in done.stdout
+    assert "status=tracking" in done.stdout
+    upper = float(re.search(r"<= ([0-9.]+)", done.stdout)[1])
+    assert upper < 0.45, done.stdout  # random points are at 1.5
 
 
 def test_kernel_herding(tmp_path: Path) -> None:

@@ -214,8 +214,6 @@ def test_columns_that_are_not_there(path):
 
 
 def test_a_coreset_of_a_file(path, features, monkeypatch):
-    from torchcoreset.coresets import build
-
     def fit(**settings):
         source = as_source(path, features=features)
         return tc.build_coreset(source, 3, **{"init": "random", "steps": 20, **settings})
@@ -227,7 +225,7 @@ def test_a_coreset_of_a_file(path, features, monkeypatch):
                            (750, {"HELD_OF_FILE": 1, "HELD": 150, "HELD_PER_POINT": 250})):  # fmt: skip
         with monkeypatch.context() as patch:
             for name, number in settings.items():
-                patch.setattr(build, name, number)
+                patch.setattr(f"torchcoreset.coresets.held.{name}", number)
             part = fit()
         assert part.transport.plan.shape == (held, 3)
         assert part.distance == pytest.approx(whole.distance, rel=0.3)

@@ -252,7 +252,7 @@ def test_repr():
         (torch.zeros(4, 0), r"samples: got shape \(4, 0\), which is empty"),
         (np.zeros(0), r"samples: got shape \(0,\), which is empty"),
         (torch.tensor(1.0), "samples: got a single number"),
-        (torch.zeros(3, 2, dtype=torch.complex64), "samples: got torch.complex64"),
+        (torch.zeros(3, 2, dtype=torch.complex64), "samples: got dtype torch.complex64"),
         (torch.zeros(3, 2).to_sparse(), "expected a dense tensor"),
         (np.array([["1", "2"]]), "samples: got values of dtype <U1 that are not all numbers"),
         (pd.DataFrame({"a": [1.0], "b": ["2"]}), "samples: got values of dtype object"),
@@ -289,7 +289,7 @@ def test_rows_with_nan_or_inf_are_counted(dtype, value):
         ([1, float("nan"), 1], "weights: 1 of 3 are negative, NaN or inf, the first is nan at row 1"),
         (np.array([np.inf, 1, 1]), "weights: 1 of 3 are negative, NaN or inf, the first is inf at row 0"),
         ([0, 0, 0], "weights: all 3 are zero; expected a positive sum"),
-        (torch.ones(3, dtype=torch.complex64), "weights: got torch.complex64"),
+        (torch.ones(3, dtype=torch.complex64), "weights: got dtype torch.complex64"),
     ],
     ids=str,
 )

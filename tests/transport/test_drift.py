@@ -15,7 +15,7 @@ def alarms(batches: list[Tensor], forgetting: float = 0.0) -> list[int]:
         a, worth = torch.full((len(y),), 1 / len(y)).double(), float(len(y))
         worths += worth
         if moments is None:
-            moments = first_moments(y, a, worth)
+            moments = first_moments(a @ y.double(), features(y, a, a @ y.double()), worth)
             continue
         means = features(y, a, moments.origin)
         moments, has_moved = watched(moments, means, worth, worth * (k + 1) / worths, forgetting)

@@ -7,6 +7,7 @@ from torch import Tensor
 from torchcoreset.transport import dense as dense_module
 from torchcoreset.transport import engine
 from torchcoreset.transport.dense import DenseEngine
+from torchcoreset.transport.engine import shuffled
 from torchcoreset.transport.problem import Problem, make_problem
 
 every_power = pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
@@ -122,3 +123,12 @@ def test_a_common_offset_of_the_potential_does_not_move_the_cells() -> None:
     dense = DenseEngine(problem)
     assert torch.equal(dense.hard(v + 1e6).cell, dense.hard(v).cell)
     assert dense.soft(v + 1e6, 0.5).mass.tolist() == pytest.approx(dense.soft(v, 0.5).mass.tolist(), rel=1e-5)
+
+
+@pytest.mark.parametrize("m", [1000, 10**9])
+def test_subsamples_are_distinct_and_repeatable(m: int) -> None:
+    chosen = shuffled(m, 60)
+    assert len(torch.unique(chosen)) == 60
+    assert int(chosen.min()) >= 0
+    assert m / 2 < int(chosen.max()) < m
+    assert torch.equal(chosen, shuffled(m, 60))

@@ -11,9 +11,10 @@ from torch import Tensor
 from ..coresets import BuildResult
 from ..guarantees import Certificate
 from ..sources import as_source
+from ..sources.randomness import make_generator
 from ..transport.choose import make_engine
 from ..transport.engine import HardPass
-from ..transport.problem import Problem, make_problem
+from ..transport.problem import Problem, as_table, make_problem
 from ..transport.result import Status
 from ..transport.solve import check_count, solve
 
@@ -73,7 +74,7 @@ def doctor(
     *,
     certificate: Certificate | None = None,
     samples: int = 20_000,
-    seed: int = 0,
+    seed: int | torch.Generator = 0,
 ) -> Report:
     """Look at a coreset with fresh eyes: masses, duplicates, tails, precision, scales, status.
 
@@ -85,12 +86,13 @@ def doctor(
         p: power of the cost; None for that of the result, or 2.
         certificate: from `certify`, to be explained too.
         samples: most samples to look at.
-        seed: which samples.
+        seed: int or generator; which samples.
 
     Returns:
         `Report`: a finding for each topic.
 
     Raises:
+        TypeError: `result` is no coreset.
         ValueError: the samples do not fit the points.
 
     Example:
@@ -104,10 +106,11 @@ def doctor(
     """
     check_count(samples, "samples")
     built = result if isinstance(result, BuildResult) else None
-    coreset = result.coreset if built is not None else result
     power = p if p is not None else built.p if built is not None else 2
-    points, weights = coreset.points.detach(), coreset.weights
-    rows, mass = as_source(source).materialize(samples, torch.Generator().manual_seed(seed))
+    points, weights = _read(result)
+    if certificate is not None and not isinstance(certificate, Certificate):
+        raise TypeError(f"certificate: got {type(certificate).__name__}; expected a Certificate, from tc.certify.")
+    rows, mass = as_source(source).materialize(samples, make_generator(seed))
     with torch.inference_mode(False), torch.no_grad():
         problem = make_problem(points, rows.to(points.device), power, weights, mass)
         found = solve(problem, tolerance=1e-3, exact=False, start=None, max_steps=100)
@@ -124,6 +127,18 @@ def doctor(
     if certificate is not None:
         findings.append(_certificate(certificate))
     return Report(tuple(findings))
+
+
+def _read(result: Any) -> tuple[Tensor, Any]:
+    """Points and weights of a coreset, or of what a build has returned."""
+    held = getattr(result, "coreset", result)
+    points, weights = getattr(held, "points", None), getattr(held, "weights", None)
+    if points is None:
+        raise TypeError(
+            f"result: got {type(result).__name__}; expected a BuildResult or a Coreset. "
+            "Put bare points into one: tc.Coreset(points)."
+        )
+    return as_table(points, "result"), weights
 
 
 def _status(built: BuildResult) -> Finding:

@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 
-from ..coresets.build import HELD, HELD_PER_POINT, LINE_HELD
+from ..coresets.held import HELD, HELD_PER_POINT, LINE_HELD
 from ..coresets.starts import check_size, repeat_to
 from ..sources import as_source
 from ..sources.randomness import make_generator

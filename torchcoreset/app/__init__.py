@@ -3,8 +3,8 @@
 cli            a command's way from words to an exit code      settings     words and YAML, checked alike
 command_*      one command each, calling the public names      outcome      what a command says, in words and JSON
 data_files     tables that come in                             coreset_files    coresets that go out, and come back
-scaling        standardised columns, and back                  atomic, checkpoint    what a kill survives
-pictures       what is drawn                                   example_tables, demo    things to try
+scaling        standardised columns, and back                  checkpoint   what a kill survives
+picture_files  figures as files                                example_tables, demo    things to try
 
 The command line needs the extra `cli` (jsonargparse, pyarrow, matplotlib, tqdm), the demo the extra `demo`.
 """

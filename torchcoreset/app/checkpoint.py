@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ..coresets import Step
-from .atomic import replacing
+from ..coresets.atomic import replacing
 from .outcome import to_json
 from .settings import UsageError
 
@@ -71,19 +71,23 @@ class Checkpoint:
             with open(self.path, "rb") as file, np.load(file, allow_pickle=False) as held:
                 state = json.loads(str(held["state"]))
                 points = [torch.from_numpy(held[f"points{k}"]) for k in range(len(state["classes"]))]
-        except (ValueError, KeyError, OSError, EOFError, TypeError) as error:
+                found = [
+                    (entry["label"], Progress(x, entry["value"], entry["lower"], entry["samples"], entry["steps"]))
+                    for entry, x in zip(state["classes"], points, strict=True)
+                ]
+                run = dict(state["run"])
+        except Exception as error:  # zip, zlib, numpy and JSON raise errors of many kinds for a damaged file
             raise UsageError(f"--resume: {self.path} is no checkpoint ({error}). Remove it to begin anew.") from error
         for name, ours in self.run.items():
-            theirs = state["run"].get(name)
+            theirs = run.get(name)
             if theirs != ours:
                 raise UsageError(
                     f"--resume: {self.path} is of a run with {name}={theirs!r}, and this one has {ours!r}. Run with "
                     "the same settings and data, or remove the file to begin anew."
                 )
-        for entry, x in zip(state["classes"], points, strict=True):
-            progress = Progress(x, entry["value"], entry["lower"], entry["samples"], entry["steps"])
-            self.classes[entry["label"]] = progress
-            self._before[entry["label"]] = entry["steps"]
+        for label, progress in found:
+            self.classes[label] = progress
+            self._before[label] = progress.steps
         return True
 
     def record(self, label: Any, step: Step) -> None:

@@ -16,11 +16,13 @@ from torch import Tensor
 import torchcoreset as tc
 
 from ..coresets.labeled import allocate
+from ..pictures import draw_cells, draw_classes, draw_coreset
 from ..sources import Source
 from .checkpoint import Checkpoint
 from .coreset_files import CoresetFile, check_format, write_coreset
 from .data_files import DataSettings, Table, read_table
 from .outcome import INTERRUPTED, NOT_REACHED, OK, Outcome, note
+from .picture_files import check_picture, save_picture
 from .scaling import Scaling, scaled
 from .settings import UsageError, option
 
@@ -75,7 +77,7 @@ def run(settings: BuildSettings) -> Outcome:
     write_coreset(Path(settings.out), held)
     job.checkpoint.remove()
     if settings.plot is not None:
-        _draw(job, held)
+        save_picture(_picture(job, held), settings.plot)
     return outcome
 
 
@@ -291,33 +293,16 @@ def _outcome(job: _Job, record: dict[str, Any], converged: bool) -> Outcome:
     return Outcome(record_out, lines, OK if converged else NOT_REACHED)
 
 
-def check_picture(name: str) -> None:
-    """Raise unless a picture of this name can be drawn."""
-    if Path(name).suffix.lower() not in (".png", ".pdf", ".svg"):
-        raise UsageError(f"--plot: got {name!r}; expected a name that ends in .png, .pdf or .svg.")
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise UsageError("--plot: needs matplotlib: pip install 'torchcoreset[plot]'.") from error
-
-
-def _draw(job: _Job, held: CoresetFile) -> None:
+def _picture(job: _Job, held: CoresetFile) -> Any:
     """The points over the rows, in the units of the data."""
-    from .pictures import Panel, draw_cells, draw_classes, draw_comparison
-
-    assert job.settings.plot is not None
-    path, p = Path(job.settings.plot), job.settings.p
-    count = min(20_000, job.source.size or 20_000)
+    p, coreset = job.settings.p, tc.Coreset(held.points, held.weights)
     generator = torch.Generator().manual_seed(job.settings.seed)
-    if held.labels is not None and job.labels is not None:
-        rows, _ = job.source.materialize(None, generator)
-        draw_classes(path, _undo(job, rows).numpy(), job.labels, held.points.numpy(), held.labels, held.columns)
-        return
-    rows = _undo(job, job.source.draw(count, generator))
-    name, caption = f"{held.points.shape[0]} points", f"W{p:g} = {held.metadata['distance']:.4g}"
-    caption += " (standardised columns)" if job.scaling is not None else ""
-    if held.points.shape[1] != 2 or job.scaling is not None:  # cells in other units have other borders
-        draw_comparison(path, rows.numpy(), [Panel(name, held.points.numpy(), caption)], None)
-        return
-    plan = tc.transport(held.points, rows, p, held.weights)
-    draw_cells(path, rows.numpy(), held.points.numpy(), plan.potential.numpy(), p)
+    if held.labels is not None and job.labels is not None and coreset.points.shape[1] > 1:
+        rows = _undo(job, job.source.materialize(None, generator)[0])
+        return draw_classes(coreset, held.labels, rows, job.labels, columns=held.columns)
+    rows = _undo(job, job.source.draw(min(20_000, job.source.size or 20_000), generator))
+    if coreset.points.shape[1] == 2 and job.scaling is None:  # cells in other units have other borders
+        return draw_cells(coreset, rows, tc.transport(coreset.points, rows, p, coreset.weights).potential, p)
+    title = f"{coreset.size} points, W{p:g} = {held.metadata['distance']:.4g}"
+    title += " (standardised columns)" if job.scaling is not None else ""
+    return draw_coreset(coreset, rows, columns=held.columns, title=title)

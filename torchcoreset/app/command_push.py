@@ -11,11 +11,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 import torchcoreset as tc
 
+from ..coresets.files import load_tensors
 from .command_certify import certificate_record, check_columns, fresh_rows, power
 from .coreset_files import CoresetFile, check_format, read_coreset, write_coreset
 from .data_files import DataSettings, read_table
@@ -136,7 +136,7 @@ def _load_state(network: Any, state: str) -> None:
     if not Path(state).is_file():
         raise UsageError(f"--state: there is no file {state!r}.")
     try:
-        held = torch.load(state, map_location="cpu", weights_only=True)
+        held = load_tensors(state)
     except Exception as error:  # torch raises pickle, zip and its own errors, some of which advise to trust the file
         raise UsageError(f"--state: {state} is no .pt file of plain tensors; save `network.state_dict()`.") from error
     try:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from torch import Generator
 
 import torchcoreset as tc
 
-from .command_build import check_picture
+from ..pictures import draw_certificates
 from .command_certify import certificate_record
 from .data_files import DataSettings, read_table
 from .outcome import NOT_REACHED, OK, Outcome
+from .picture_files import check_picture, save_picture
 from .scaling import Scaling
 from .settings import option
 
@@ -57,10 +57,7 @@ def run(settings: SizeSettings) -> Outcome:
     lines = [found.message]
     lines += [f"  {size:>6} points: {one.lower:.5g} <= W{settings.p:g} <= {one.upper:.5g}" for size, one in tried]
     if settings.plot is not None:
-        from .pictures import draw_certificates
-
-        sizes, lower, upper = [s for s, _ in tried], [c.lower for _, c in tried], [c.upper for _, c in tried]
-        draw_certificates(Path(settings.plot), sizes, lower, upper, settings.p, settings.epsilon)
+        save_picture(draw_certificates(tried, epsilon=settings.epsilon), settings.plot)
         lines.append(f"written  {settings.plot}")
     record = {
         "command": "size",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..coresets import Coreset
+from ..coresets.atomic import replacing
 from ..sources.file_columns import pyarrow
-from .atomic import replacing
 from .data_files import load_arrays
 from .outcome import to_json
 from .scaling import Scaling
@@ -82,6 +82,8 @@ def check_format(path: Path, flag: str) -> str:
 def write_coreset(path: Path, held: CoresetFile) -> None:
     """Write a file in the format of its suffix; it is there whole or not at all."""
     suffix = check_format(path, "--out")
+    if held.labels is not None and held.labels.dtype.kind == "O":  # which numpy would pickle, and no reader would take
+        held = replace(held, labels=held.labels.astype(str))
     with replacing(path) as beside:
         {".npz": _write_npz, ".pt": _write_pt, ".csv": _write_csv, ".parquet": _write_parquet}[suffix](beside, held)
     if suffix == ".csv":

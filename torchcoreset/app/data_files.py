@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..coresets.files import load_tensors
 from ..sources import Source, as_source, mark_of
 from ..sources.file_columns import pyarrow, usable
 from ..sources.file_csv import has_titles, open_blocks
@@ -240,12 +241,13 @@ def load_arrays(path: Path) -> dict[str, Any]:
     """The arrays of an .npz file, or the tensors of a .pt file, by name; nothing in it is executed."""
     if path.suffix.lower() == ".npz":
         try:
-            with np.load(path, allow_pickle=False) as file:
+            # Opened here: numpy leaves a damaged file open.
+            with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
                 return {name: file[name] for name in file.files}
-        except (ValueError, OSError, EOFError) as error:
+        except Exception as error:  # zip, zlib, numpy and its parser raise errors of many kinds for a damaged file
             raise UsageError(f"{path} is no .npz file of plain arrays ({error}).") from error
     try:
-        held = torch.load(path, map_location="cpu", weights_only=True)
+        held = load_tensors(path)
     except Exception as error:  # torch raises pickle, zip and its own errors; none of them says more than this
         raise UsageError(f"{path} is no .pt file of plain tensors; save a tensor, or a dict of tensors.") from error
     if isinstance(held, Tensor):
@@ -276,7 +278,7 @@ def _main_array(arrays: dict[str, Any], key: str | None, path: Path) -> str:
 def _npy_shape(path: Path) -> tuple[int, ...]:
     try:
         return tuple(np.load(path, mmap_mode="r", allow_pickle=False).shape)
-    except (ValueError, EOFError) as error:
+    except Exception as error:  # a damaged header is parsed as Python's literals, whose errors are of many kinds
         raise UsageError(f"DATA: {path.name} is no .npy file of numbers ({error}).") from error
 
 

@@ -6,15 +6,13 @@ import argparse
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from ..coresets import BuildResult, Coreset, build_coreset
+from ..pictures import Panel, draw_comparison
 from ..transport import transport
-from .pictures import Panel, draw_comparison
 
 OUTPUT = Path("demo_output")
 SUBSETS = 5  # random subsets to compare with
@@ -64,10 +62,11 @@ def run(options: argparse.Namespace) -> None:
     print(f"The coreset is {mean / result.distance:.2f} times closer to the data. {_steps(result)}\n")
     picture, points = options.out / "coreset.png", options.out / "coreset.npz"
     panels = [
-        Panel(f"coreset of {size} points", _array(result.coreset.points), f"{unit} = {result.distance:.4g}"),
-        Panel(f"random subset of {size}", _array(subsets[0].points), f"{unit} = {distances[0]:.4g}"),
+        Panel(f"coreset of {size} points", result.coreset, f"{unit} = {result.distance:.4g}"),
+        Panel(f"random subset of {size}", subsets[0], f"{unit} = {distances[0]:.4g}"),
     ]
-    draw_comparison(picture, data, panels, image_shape)
+    options.out.mkdir(parents=True, exist_ok=True)
+    draw_comparison(data, panels, image_shape).savefig(picture)
     result.coreset.save(points)
     print(f"picture  {picture}\npoints   {points}   (tc.Coreset.load reads it; so does numpy)\n")
     if options.file is None:
@@ -108,10 +107,6 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _array(points: torch.Tensor) -> NDArray[Any]:
-    return np.asarray(points.detach().cpu().numpy())
 
 
 def _steps(result: BuildResult) -> str:

@@ -14,11 +14,13 @@ import torch
 from torch import Generator, Tensor
 
 from ..sources import Source
-from ..transport.problem import make_problem
+from ..transport.ranks import Ranks, agreed, totals_of
 from ..transport.result import Transport
+from ..transport.shard import problem_on
 from ..transport.solve import solve
 from .cells import cell_centres
 from .fixed_point import RELAXATION
+from .ranked_rows import WHY
 
 # Measured in the unit square, n = 1024: 30 steps of 200 samples a point end at 1.023 times the lower limit, 18 at 1.037
 # and the points of one set of samples at 1.069.
@@ -40,6 +42,7 @@ class AveragedFixedPoint:
         generator: of the samples.
         engine: of each transport.
         potential: (n,) to start the first transport from; None starts cold.
+        ranks: those that draw samples too, each `count` of its own; None for this process alone.
 
     Attributes:
         points: those of the next step.
@@ -57,10 +60,11 @@ class AveragedFixedPoint:
         generator: Generator,
         engine: str = "auto",
         potential: Tensor | None = None,
+        ranks: Ranks | None = None,
     ) -> None:
         self.points, self.potential = points, potential
         self.weights, self.source, self.count, self.p = weights, source, count, p
-        self.generator, self.engine = generator, engine
+        self.generator, self.engine, self.ranks = generator, engine, ranks
         self._settling = steps // SETTLING
         self._moved = 0
         self._samples = points[:0]
@@ -68,8 +72,12 @@ class AveragedFixedPoint:
 
     def evaluate(self) -> Transport:
         """Transport to fresh samples at the present points."""
-        self._samples = self.source.draw(self.count, self.generator).to(self.points)
-        problem = make_problem(self.points, self._samples, self.p, self.weights)
+        # A source that fails on one rank fails on all.
+        drawn = agreed(self.ranks, "build_coreset", lambda: (self.source.draw(self.count, self.generator), ()), why=WHY)
+        self._samples = drawn.to(self.points)
+        problem = problem_on(
+            self.ranks, "build_coreset", self.points, self._samples, self.p, self.weights, state=self.potential
+        )
         result = solve(
             problem, tolerance=ACCURACY, exact=False, start=self.potential, max_steps=100, engine=self.engine
         )
@@ -79,7 +87,7 @@ class AveragedFixedPoint:
     def move(self, result: Transport) -> None:
         """Next points, and the average with them in it."""
         x = self.points.double()
-        centres = cell_centres(self.points, self._samples, result.plan, self.p).double()
+        centres = cell_centres(self.points, self._samples, result.plan, self.p, totals_of(self.ranks)).double()
         x = torch.lerp(x, centres, RELAXATION)
         self.points = x.to(self.points.dtype)
         self._moved += 1

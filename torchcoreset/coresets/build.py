@@ -14,9 +14,12 @@ from torch import Generator, Tensor
 
 from ..sources import Source, SourceExhausted, as_source, mark_of
 from ..sources.randomness import make_generator
+from ..tensors import is_real
 from ..transport.choose import check_engine
-from ..transport.problem import check_power, make_problem
+from ..transport.problem import check_power
+from ..transport.ranks import Ranks, as_ranks, mark
 from ..transport.result import Status, Transport
+from ..transport.shard import problem_on
 from ..transport.solve import check_count, report_unconverged, solve
 from ..transport.stream import StreamTransport
 from . import averaging
@@ -24,6 +27,7 @@ from .averaging import AveragedFixedPoint
 from .coreset import Coreset
 from .fixed_point import FixedPoint
 from .gradient import GradientDescent, OptimizerFactory
+from .held import Held, hold, hold_part, materialized
 from .history import BuildResult, Step, settled
 from .progress import Progress
 from .restarts import Start
@@ -34,9 +38,7 @@ ALGORITHMS = ("auto", "fixed_point", "sgd", "gradient")
 DEFAULT_STEPS = {"auto": 300, "fixed_point": 300, "sgd": 1000, "gradient": 300}
 COARSE, COARSE_LEAST = 50, 10_000  # samples a point, and at least, on which points move before they do on all samples
 COARSE_TOLERANCE = 1e-2  # a part of the samples misleads by more than this
-HELD, HELD_PER_POINT, LINE_HELD = 100_000, 200, 400_000  # samples held of a source that has no size
 FEW = 1000  # samples a point, held of an endless source, below which points are averaged over fresh ones
-HELD_OF_FILE = 1 << 26  # numbers held of a file: 256 MiB in float32
 BATCH = 50  # samples a point in a batch of Algorithm 1: fewer, in more steps, take longer for the same accuracy
 
 
@@ -75,6 +77,7 @@ def build_coreset(
     progress: bool | None = None,
     callback: Callable[[Step], None] | None = None,
     engine: str = "auto",
+    group: Any = None,
 ) -> BuildResult:
     """Find n points whose Wasserstein distance to a source is small.
 
@@ -117,11 +120,16 @@ def build_coreset(
         progress: show a bar; None shows it on a terminal if tqdm is installed.
         callback: called after each step with its `Step`, whose `points` are the result so far: to log, to keep on disk.
         engine: "dense", "keops", "triton" or "auto", as in `transport`.
+        group: None builds on the samples of this process. With "world" or a `torch.distributed.ProcessGroup` each rank
+            draws from a source of its own and holds its part; every rank calls with the same settings and gets the
+            coreset of all samples together, and the plan of its own. `samples` counts those of all ranks. Not with
+            "sgd": for endless streams on several ranks take `CoresetLoss(online=True, group=...)`.
 
     Returns:
         `BuildResult`: coreset, transport to all samples held, history and status.
 
     Raises:
+        RankError: another rank failed, has other settings, or did not call within the group's timeout.
         ValueError: unusable arguments or samples, named; `optimizer` or `batch_size` with another algorithm; several
             `restarts` with given points.
 
@@ -137,53 +145,80 @@ def build_coreset(
     check_power(p)
     check_engine(engine)
     steps = _check_settings(algorithm, steps, tolerance, samples, batch_size, rate, optimizer)
+    ranks = as_ranks(group)
+    if ranks is not None:
+        _check_group(algorithm, sample_weights)
     generator = make_generator(seed)
     init = init if init is not None else "annealed" if algorithm in ("auto", "fixed_point") else "random"
     start = Start(init=init, restarts=restarts, size=size, p=p, weights=weights, engine=engine)
-    read = as_source(source, sample_weights)
-    bar = Progress(steps, progress, f"coreset of {size} points")
-    run = _Run(size, p, steps, tolerance, bar, callback, engine, mark_of(read))
+    bar = Progress(steps, progress if ranks is None or ranks.rank == 0 else False, f"coreset of {size} points")
     with bar, torch.inference_mode(False), torch.no_grad():
         if algorithm == "sgd":
+            read = as_source(source, sample_weights)
+            run = _Run(size, p, steps, tolerance, bar, callback, engine, mark_of(read))
             return _stochastic(run, read, start, samples, batch_size or BATCH * size, rate, generator)
-        y, a = _held(read, size, samples, generator)
-        points, b = start.draw(as_source(y, a), generator)
-        y = y.to(points)
+        if ranks is None:
+            held = hold(source, sample_weights, size, samples, generator)
+        else:
+            settings = {
+                "size": size, "power": p, "steps": steps, "tolerance": tolerance, "samples": samples or 0,
+                "algorithm": ALGORITHMS.index(algorithm), "seed": mark(generator.get_state()),
+            }  # fmt: skip
+            held = hold_part(ranks, source, sample_weights, size, samples, generator, settings)
+        run = _Run(size, p, steps, tolerance, bar, callback, engine, mark_of(held.read), ranks)
+        points, b = start.draw(held.rows, generator)
+        y, a, potential = held.y.to(points), held.a, None
         if algorithm == "gradient":
-            descent = GradientDescent(points, b, y, a, p, run.inner, steps, optimizer, engine)
+            descent = GradientDescent(points, b, y, a, p, run.inner, steps, optimizer, engine, group)
             # The default rate falls to zero over all steps: standing still before that is only noise.
-            points = run.descend(descent, len(y), until_settled=optimizer is not None)
-            return run.result(points, b, y, a)
-        fresh = read if read.endless and samples is None and len(y) < FEW * size else None
-        points, potential = _fixed_point(run, points, b, y, a, generator, fresh)
+            points = run.descend(descent, held.count, until_settled=optimizer is not None)
+        else:
+            fresh = held.endless and samples is None and held.count < FEW * size
+            points, potential = _fixed_point(run, points, b, replace(held, y=y), generator, fresh)
         return run.result(points, b, y, a, potential)
 
 
 def _fixed_point(
-    run: _Run, points: Tensor, b: Tensor, y: Tensor, a: Tensor | None, generator: Generator, fresh: Source | None
+    run: _Run, points: Tensor, b: Tensor, held: Held, generator: Generator, fresh: bool
 ) -> tuple[Tensor, Tensor | None]:
     """Algorithm 2 on a part of the samples, if that is much smaller, then on all; points and last potential.
 
-    With a source of fresh samples it ends on those."""
+    If the source has `fresh` samples for it, it ends on those."""
     potential: Tensor | None = None
     loose = max(run.tolerance, COARSE_TOLERANCE)
     coarse = max(COARSE * run.size, COARSE_LEAST)
-    if len(y) > 2 * coarse:
-        part = as_source(y, a).draw(coarse, generator)
+    if held.count > 2 * coarse:
+        part = held.rows.draw(coarse, generator).to(points)
         rough = FixedPoint(points, b, part, None, run.p, run.inner, run.engine)
         points = run.descend(rough, coarse, tolerance=loose)
         potential = rough.potential
-    descent = FixedPoint(points, b, y, a, run.p, run.inner, run.engine, potential)
-    points = run.descend(descent, len(y), tolerance=run.tolerance if fresh is None else loose)
+    descent = FixedPoint(points, b, held.y, held.a, run.p, run.inner, run.engine, potential, run.ranks)
+    points = run.descend(descent, held.count, tolerance=loose if fresh else run.tolerance)
     potential = descent.potential
     steps = min(averaging.STEPS, run.steps - len(run.history))
-    if fresh is None or steps < 1:
+    if not fresh or steps < 1:
         return points, potential
     status = run.status  # values of fresh samples scatter: they say nothing of whether points have settled
-    averaged = AveragedFixedPoint(points, b, fresh, len(y), run.p, steps, generator, run.engine, potential)
-    points = run.descend(averaged, len(y), until_settled=False, steps=steps)
+    averaged = AveragedFixedPoint(
+        points, b, held.read, len(held.y), run.p, steps, held.generator, run.engine, potential, run.ranks
+    )
+    points = run.descend(averaged, held.count, until_settled=False, steps=steps)
     run.status = status
     return points, averaged.potential
+
+
+def _check_group(algorithm: str, sample_weights: Any) -> None:
+    """Raise ValueError for what does not go with several ranks."""
+    if algorithm == "sgd":
+        raise ValueError(
+            "group: given with algorithm='sgd', whose batches are drawn by one process; expected 'fixed_point' or "
+            "'gradient'. For a stream on several ranks minimise CoresetLoss(online=True, group=...)."
+        )
+    if isinstance(sample_weights, str):
+        raise ValueError(
+            f"sample_weights: got the name {sample_weights!r} with a group; expected numbers, whose scale all ranks "
+            "share. Read the column and pass it."
+        )
 
 
 def _check_settings(
@@ -201,9 +236,9 @@ def _check_settings(
     for name, count in (("steps", steps), ("samples", samples), ("batch_size", batch_size)):
         if count is not None:
             check_count(count, name)
-    if not 0 <= tolerance < 1:
+    if not is_real(tolerance) or not 0 <= tolerance < 1:
         raise ValueError(f"tolerance: got {tolerance!r}; expected a number in [0, 1), such as 1e-3.")
-    if not 0 < rate < math.inf:
+    if not is_real(rate) or not 0 < rate < math.inf:
         raise ValueError(f"rate: got {rate!r}; expected a positive number; 1 moves by about the size of a cell.")
     for name, given, needs in (
         ("optimizer", optimizer is not None, "gradient"),
@@ -218,25 +253,6 @@ def _check_settings(
     return steps or DEFAULT_STEPS[algorithm]
 
 
-def _held(source: Source, size: int, samples: int | None, generator: Generator) -> tuple[Tensor, Tensor | None]:
-    """The samples to hold in memory, and their weights."""
-    if samples is None and source.on_disk:
-        rows = HELD_OF_FILE // source.dimension if source.dimension is not None else 0
-        samples = max(HELD, HELD_PER_POINT * size, rows)
-    if samples is not None or source.size is not None:
-        return source.materialize(samples, generator)
-    with warnings.catch_warnings():
-        # Nobody asked for that many: an iterator that ends earlier is held whole.
-        warnings.filterwarnings("ignore", message="source: the .* ended after", category=UserWarning)
-        y, a = source.materialize(max(HELD, HELD_PER_POINT * size), generator)
-        if source.endless and y.shape[1] == 1:
-            # On the line sorting is cheap, and more samples are needed: their quantiles err by 1 / sqrt(m) however
-            # many points there are, which has to be small against the width of a cell.
-            more, _ = source.materialize(LINE_HELD - len(y), generator)
-            y = torch.cat((y, more))
-        return y, a
-
-
 class _Run:
     """The loop that every algorithm shares: record, stop, report."""
 
@@ -249,9 +265,10 @@ class _Run:
         progress: Progress,
         callback: Callable[[Step], None] | None,
         engine: str,
-        mark: str | None,
+        built_on: str | None,
+        ranks: Ranks | None = None,
     ) -> None:
-        self.mark = mark
+        self.built_on, self.ranks = built_on, ranks
         self.size, self.p, self.steps, self.tolerance = size, p, steps, tolerance
         self.inner = min(1e-2, max(0.1 * tolerance, 1e-6))
         self.progress, self.callback, self.engine = progress, callback, engine
@@ -299,13 +316,13 @@ class _Run:
         self, points: Tensor, b: Tensor, y: Tensor, a: Tensor | None, potential: Tensor | None = None
     ) -> BuildResult:
         """The finished coreset with its transport to all samples held, solved from a potential of nearby points."""
-        problem = make_problem(points, y, self.p, b, a)
+        problem = problem_on(self.ranks, "build_coreset", points, y, self.p, b, a, state=potential)
         accuracy = max(self.tolerance, 1e-6)
         transport = solve(problem, tolerance=accuracy, exact=False, start=potential, max_steps=100, engine=self.engine)
         if transport.status is not Status.CONVERGED:
             report_unconverged(transport, accuracy, exact=False)
         coreset = Coreset(points, b)
-        coreset.built_on = self.mark
+        coreset.built_on = self.built_on
         return BuildResult(coreset, transport, self.history, self.status, self.p)
 
 
@@ -324,7 +341,7 @@ def _stochastic(
     y: Tensor | None = None
     try:
         run.descend(descent, batch_size, until_settled=False)
-        y, a = _held(source, run.size, samples, generator)
+        y, a = materialized(source, run.size, samples, generator)
     except SourceExhausted:
         if not run.history:
             raise

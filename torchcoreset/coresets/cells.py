@@ -8,6 +8,8 @@ p = 1 for the geometric median, other p for something between or beyond.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -18,24 +20,28 @@ HALVINGS = 20  # of a step that raised the cost
 REWEIGHTINGS = 5  # for one plan; the next plan asks for others anyway
 
 
-def cell_centres(x: Tensor, y: Tensor, plan: Coupling, p: float) -> Tensor:
+Totals = Callable[[Tensor], Tensor]
+
+
+def cell_centres(x: Tensor, y: Tensor, plan: Coupling, p: float, totals: Totals = lambda sums: sums) -> Tensor:
     """Move every point towards the minimiser of sum_k pi_ki |y_k - x_i|^p; points without mass stay.
 
     p = 2 takes the mean, exactly. Other p take a few steps of Weiszfeld's method, weights |y - x|^(p-2), with the
     correction of Vardi and Zhang (2000) where a point lies on a sample, and shortened by 1/(p-1) for p > 2, where the
-    plain step overshoots; a step that raised the cost of a point is halved until it does not.
+    plain step overshoots; a step that raised the cost of a point is halved until it does not. `totals` makes sums over
+    all samples of those over the samples at hand, where others are elsewhere.
 
     Returns:
         New points (n, d), dtype of x.
     """
     if p == 2:
-        return _reweighted(x.double(), y, plan, p).to(x.dtype)
+        return _reweighted(x.double(), y, plan, p, totals).to(x.dtype)
     centre = x.double()
-    cost = _costs(centre, y, plan, p)
+    cost = totals(_costs(centre, y, plan, p))
     for _ in range(REWEIGHTINGS):
-        trial = _reweighted(centre, y, plan, p)
+        trial = _reweighted(centre, y, plan, p, totals)
         for _ in range(HALVINGS):
-            trial_cost = _costs(trial, y, plan, p)
+            trial_cost = totals(_costs(trial, y, plan, p))
             worse = (trial_cost > cost)[:, None]
             if not bool(worse.any()):
                 break
@@ -55,7 +61,7 @@ def _costs(x: Tensor, y: Tensor, plan: Coupling, p: float) -> Tensor:
     return costs
 
 
-def _reweighted(x: Tensor, y: Tensor, plan: Coupling, p: float) -> Tensor:
+def _reweighted(x: Tensor, y: Tensor, plan: Coupling, p: float, totals: Totals) -> Tensor:
     n, d = x.shape
     total, at_point = x.new_zeros(n), x.new_zeros(n)
     pull = x.new_zeros(n, d)  # sum of weight (y - x): minus the gradient, over p
@@ -70,6 +76,8 @@ def _reweighted(x: Tensor, y: Tensor, plan: Coupling, p: float) -> Tensor:
             at_point.index_add_(0, cols, torch.where(apart, 0.0, mass))
         total.index_add_(0, cols, weight)
         pull.index_add_(0, cols, difference.mul_(weight[:, None]))
+    sums = totals(torch.cat((total[:, None], at_point[:, None], pull), 1))
+    total, at_point, pull = sums[:, 0], sums[:, 1], sums[:, 2:]
     step = pull / total.where(total > 0, 1.0)[:, None]
     if p < 2:  # mass on the point itself holds it back: for p = 1 altogether, if it is stronger than the pull
         strength = pull.square().sum(1).sqrt_()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +13,11 @@ import torch
 from torch import Generator, Tensor, nn
 
 from ..losses import CoresetLoss
-from ..losses.scale import data_scale
+from ..losses.scale import check_blur, data_scale
 from ..sources import as_source
 from ..sources.randomness import make_generator
 from ..transport import transport
-from ..transport.problem import check_finite
+from ..transport.problem import as_table, check_finite
 from ..transport.solve import check_count
 from .starts import check_size, separated, start_points
 
@@ -115,7 +115,7 @@ def compare_divergences(
     fitted, judge = _divide(source, size, held_out, samples, generator)
     scale = data_scale(fitted)
     start = separated(start_points(as_source(fitted), size, "random", p, generator), generator)
-    blurs = [scale * relative for relative in RELATIVE_BLURS] if blurs is None else blurs
+    blurs = [scale * relative for relative in RELATIVE_BLURS] if blurs is None else _checked(blurs)
     losses: list[tuple[str, dict[str, Any]]] = [
         ("W1", {"p": 1}),
         ("W2^2", {"p": 2}),
@@ -142,6 +142,18 @@ def count_distinct(points: Tensor, within: float) -> int:
         label = lowest
 
 
+def _checked(blurs: Any) -> list[float]:
+    """A list of lengths, or an error."""
+    if not isinstance(blurs, Iterable) or isinstance(blurs, str):
+        raise TypeError(f"blurs: got {blurs!r}; expected a list of lengths, such as [0.1, 1.0].")
+    lengths = list(blurs)
+    for blur in lengths:
+        check_blur(blur, None)
+        if blur is None:
+            raise ValueError("blurs: got None among them; expected lengths.")
+    return lengths
+
+
 def _divide(source: Any, size: int, held_out: Any, samples: int | None, generator: Generator) -> tuple[Tensor, Tensor]:
     """Samples to fit and samples to judge by."""
     read = as_source(source)
@@ -158,8 +170,13 @@ def _divide(source: Any, size: int, held_out: Any, samples: int | None, generato
     if held_out is None:
         fitted, judge = rows[: len(rows) // 2], rows[len(rows) // 2 :]
     else:
-        fitted, judge = rows, torch.as_tensor(held_out).to(rows)
-        judge = judge[:, None] if judge.dim() == 1 else judge
+        fitted, judge = rows, as_table(held_out, "held_out").to(rows)
+        check_finite(judge, "held_out")
+        if judge.shape[1] != fitted.shape[1]:
+            raise ValueError(
+                f"held_out: got rows of dimension {judge.shape[1]} for samples of dimension {fitted.shape[1]}; "
+                "expected the same."
+            )
     if len(fitted) < 2 * size:
         raise ValueError(
             f"source: {len(fitted)} samples are left to fit {size} points; expected at least {2 * size}. Take fewer "

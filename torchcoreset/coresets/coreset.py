@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
@@ -16,7 +16,10 @@ from ..sources.pushforward import BATCH_SIZE, apply_network
 from ..sources.randomness import make_generator
 from ..transport.problem import as_table, check_finite, normalised
 from ..transport.solve import check_count
+from .files import read_arrays, wide, write_arrays
 from .starts import check_size, start_points
+
+ROUNDED = 1 / 128  # what weights of half precision may miss a sum of 1 by
 
 
 class Coreset(nn.Module):
@@ -114,47 +117,72 @@ class Coreset(nn.Module):
         """Points and weights as a `TensorDataset` of pairs (x_i, w_i), detached copies."""
         return TensorDataset(self.points.detach().clone(), self.weights.clone())
 
+    def to_numpy(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Points (n, d) and weights (n,) as arrays, copies: for POT, or as X and sample_weight for scikit-learn.
+
+        Half precision comes back as float32, which holds it exactly; float64 weights sum to 1 to rounding.
+
+        Example:
+            >>> import torch, torchcoreset as tc
+            >>> points, weights = tc.Coreset(torch.tensor([[0.0, 0.0], [2.0, 4.0]])).to_numpy()
+            >>> points.shape, weights.tolist()
+            ((2, 2), [0.5, 0.5])
+        """
+        points, weights = (wide(tensor.detach().cpu()).numpy().copy() for tensor in (self.points, self.weights))
+        return points, weights
+
+    def to_dataframe(self, columns: Sequence[str] | None = None) -> Any:
+        """Points and weights as a pandas DataFrame: a column for each coordinate, and "weight".
+
+        Args:
+            columns: names of the d coordinates; x0, x1, ... if None.
+
+        Raises:
+            ImportError: pandas is not installed.
+            ValueError: another number of names, or one of them twice or "weight".
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("to_dataframe needs pandas: pip install pandas.") from error
+        points, weights = self.to_numpy()
+        width = points.shape[1]
+        names = [f"x{k}" for k in range(width)] if columns is None else list(columns)
+        if len(names) != width or len({*names, "weight"}) != width + 1:
+            raise ValueError(f"columns: got {names}; expected {width} different names, none of them 'weight'.")
+        return pandas.DataFrame(points, columns=names).assign(weight=weights)
+
     def save(self, path: str | Path) -> None:
-        """Write points and weights to a .pt (torch) or .npz (numpy) file; neither needs pickle to be read."""
-        saved = {"points": self.points.detach().cpu(), "weights": self.weights.cpu()}
+        """Write points and weights to a .pt (torch), .npz (numpy) or .safetensors file; none needs pickle to be read.
+
+        The file is there whole or not at all. For .safetensors: pip install 'torchcoreset[safetensors]'.
+        """
         mark = {} if self.built_on is None else {"built_on": self.built_on}
-        if _suffix(path) == ".npz":
-            # numpy has no bfloat16, and float32 holds both half precisions exactly.
-            points, weights = (t.to(torch.promote_types(t.dtype, torch.float32)).numpy() for t in saved.values())
-            with open(path, "wb") as file:
-                columns: dict[str, Any] = {"points": points, "weights": weights, **mark}
-                np.savez(file, **columns)
-        else:
-            torch.save({**saved, **mark}, path)
+        write_arrays(path, {"points": self.points, "weights": self.weights}, mark)
 
     @classmethod
     def load(cls, path: str | Path) -> Coreset:
-        """Read what `save` wrote, on the CPU. Nothing in the file is executed."""
-        if _suffix(path) == ".npz":
-            with np.load(path, allow_pickle=False) as file:
-                saved = {key: torch.from_numpy(file[key]) for key in ("points", "weights") if key in file.files}
-                built_on = str(file["built_on"]) if "built_on" in file.files else None
-        else:
-            saved = torch.load(path, map_location="cpu", weights_only=True)
-            built_on = saved.get("built_on")
+        """Read what `save` wrote, on the CPU. Nothing in the file is executed.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: the file is damaged, holds pickled objects or no coreset.
+        """
+        saved = read_arrays(path)
         missing = {"points", "weights"} - set(saved)
         if missing:
             raise ValueError(
                 f"path: {path} holds no {' and no '.join(sorted(missing))}; expected a file by Coreset.save."
             )
         coreset = cls(saved["points"], saved["weights"])
-        coreset.weights.copy_(saved["weights"])  # normalising again would change their last digits
-        coreset.built_on = built_on
+        exact = torch.as_tensor(saved["weights"]).to(coreset.weights)
+        if abs(float(exact.double().sum()) - 1) < ROUNDED:
+            coreset.weights.copy_(exact)  # normalising again would change their last digits
+        mark = saved.get("built_on")
+        coreset.built_on = mark if isinstance(mark, str) else None
         return coreset
 
     def extra_repr(self) -> str:
         """Shape, dtype and whether the weights are equal."""
         equal = bool((self.weights == self.weights[0]).all())
         return f"size={self.size}, dimension={self.points.shape[1]}, weights={'equal' if equal else 'unequal'}"
-
-
-def _suffix(path: str | Path) -> str:
-    suffix = Path(path).suffix
-    if suffix not in (".pt", ".npz"):
-        raise ValueError(f"path: got {path}; expected a file name that ends in .pt or .npz.")
-    return suffix

@@ -13,8 +13,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..transport.problem import make_problem
+from ..transport.ranks import Ranks, totals_of
 from ..transport.result import Transport
+from ..transport.shard import problem_on
 from ..transport.solve import solve
 from .cells import cell_centres
 
@@ -36,6 +37,7 @@ class FixedPoint:
         tolerance: smallest relative gap to which a transport is solved.
         engine: of each transport.
         potential: (n,) to start the first transport from, such as that on fewer samples; None starts cold.
+        ranks: those that hold the samples together; None if they are all here.
 
     Attributes:
         points: where F is evaluated next.
@@ -52,18 +54,23 @@ class FixedPoint:
         tolerance: float,
         engine: str = "auto",
         potential: Tensor | None = None,
+        ranks: Ranks | None = None,
     ) -> None:
         self.points = points
         self.weights, self.samples, self.sample_weights = weights, samples, sample_weights
         self.p, self.tolerance, self.engine = p, tolerance, engine
         self.potential = potential
+        self.ranks = ranks
         self.accuracy = max(LOOSEST, tolerance)  # of the next transport
         self.best: tuple[float, Tensor] | None = None  # lowest value, and the centres that go with it
         self._last: float | None = None
 
     def evaluate(self) -> Transport:
         """Transport at the present points."""
-        problem = make_problem(self.points, self.samples, self.p, self.weights, self.sample_weights)
+        problem = problem_on(
+            self.ranks, "build_coreset", self.points, self.samples, self.p, self.weights, self.sample_weights,
+            state=self.potential,
+        )  # fmt: skip
         result = solve(
             problem, tolerance=self.accuracy, exact=False, start=self.potential, max_steps=100, engine=self.engine
         )
@@ -72,7 +79,7 @@ class FixedPoint:
 
     def move(self, result: Transport) -> None:
         """Next points, from the transport at the present ones."""
-        centres = cell_centres(self.points, self.samples, result.plan, self.p)
+        centres = cell_centres(self.points, self.samples, result.plan, self.p, totals_of(self.ranks))
         self._tighten(result.value)
         if self.best is None or result.value <= self.best[0]:
             self.best = (result.value, centres)

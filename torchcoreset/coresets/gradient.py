@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +31,7 @@ class GradientDescent:
         optimizer: from a list of parameters to an optimizer. None takes Adam, whose first step moves a point by a
             tenth of W_p, with cosine decay, and no weight decay, which would pull the points to the origin.
         engine: of each transport.
+        group: whose ranks hold the samples together, as in `CoresetLoss`.
     """
 
     def __init__(
@@ -43,10 +45,11 @@ class GradientDescent:
         steps: int,
         optimizer: OptimizerFactory | None,
         engine: str = "auto",
+        group: Any = None,
     ) -> None:
         self._parameter = nn.Parameter(points.clone())
         self._measures = (samples, weights, sample_weights)
-        self._loss = CoresetLoss(p, tolerance=tolerance, engine=engine)
+        self._loss = CoresetLoss(p, tolerance=tolerance, engine=engine, group=group)
         self._steps = steps
         self._factory = optimizer
         self._optimizer: Optimizer | None = None

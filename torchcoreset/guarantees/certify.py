@@ -46,7 +46,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,10 +55,12 @@ from torch import Generator, Tensor
 
 from ..sources import Source, as_source
 from ..sources.randomness import make_generator
+from ..tensors import is_real
 from ..transport.choose import check_engine, make_engine
 from ..transport.cost import pairwise
 from ..transport.engine import HardPass, chunk_elements
 from ..transport.problem import Problem, check_power, make_problem
+from ..transport.ranks import Ranks, agreed, as_ranks, mark
 from ..transport.solve import check_count
 from .certificate import ASYMPTOTIC, Certificate
 from .fresh import FreshRows
@@ -68,10 +70,18 @@ from .moments import Moments
 from .plan import Plan, feasible_plan, solved_plan
 from .points import Points, check_dimension, read_points, saw_the_source
 from .potential import Fitted, fit_potential
+from .shared_rows import WHY, SharedRows, generator_of
 
 TAILS = 0.25  # of the variance in one sample: the central limit theorem is not to be trusted
 FEWEST = 30  # fresh samples
 KEPT = 1 << 24  # numbers of fresh samples that are kept where points are many: 128 MiB
+SAME = ("number of points", "dimension", "points", "weights")  # on all ranks
+
+SEEN = (
+    "source: these rows built the coreset, so the interval speaks of the table, not of the population behind it, to "
+    "which the distance is larger. Split first: build, fresh = tc.hold_out(data), build on the one and certify on the "
+    "other. For the table alone, tc.transport is exact."
+)
 
 
 def certify(
@@ -84,6 +94,7 @@ def certify(
     bound: float | None = None,
     seed: int | Generator = 0,
     engine: str = "auto",
+    group: Any = None,
 ) -> Certificate:
     """An interval for the distance W_p between a coreset and the distribution that a source samples from.
 
@@ -108,12 +119,16 @@ def certify(
             for any number of samples, with a wider interval. None: central limit theorem.
         seed: int or generator.
         engine: as in `transport`.
+        group: None for the samples of this process; "world" or a `torch.distributed.ProcessGroup` for those that its
+            ranks draw from a source each. Every rank calls with the same points and settings and gets the certificate
+            of all samples together, of which each reads its share. Equal seeds give the ranks different samples.
 
     Returns:
         `Certificate`: the interval, rooted, and what it comes from.
 
     Raises:
         TypeError, ValueError: unusable arguments or samples, named; a sample that breaks `bound`.
+        RankError: another rank failed, has other points or settings, or did not call within the group's timeout.
 
     Warns:
         UserWarning: the source is the finite set that built the coreset; a single sample decides the variance.
@@ -133,10 +148,10 @@ def certify(
     check_count(samples, "samples")
     check_bound(bound)
     check_engine(engine)
-    points, read = read_points(coreset), as_source(source)
-    warn_if_seen(points, read)
+    ranks = as_ranks(group)
+    points, read = inputs(ranks, "certify", coreset, source, {"power": p, "samples": samples, "bound": bound or 0.0})
     with torch.inference_mode(False), torch.no_grad():
-        passed = one_pass(points, read, p, samples, make_generator(seed), engine, bound=bound)
+        passed = one_pass(points, read, p, samples, make_generator(seed), engine, bound=bound, ranks=ranks)
     return make_certificate(passed, p, confidence, bound)
 
 
@@ -168,6 +183,30 @@ class Batch:
     cells: HardPass
 
 
+# With a map: what it makes of the samples of a batch, (k, d'), and the costs to the image of each one's point, (k,).
+Visit = Callable[[Batch], "tuple[Tensor, Tensor] | None"]
+Look = Callable[[Fitted, FreshRows], Visit]
+
+
+def inputs(
+    ranks: Ranks | None, call: str, coreset: Any, source: Any, settings: Mapping[str, float]
+) -> tuple[Points, Source]:
+    """Points and the source; the points and the settings have to be the same on all ranks.
+
+    Warns:
+        UserWarning: these very rows built the coreset.
+    """
+
+    def prepare() -> tuple[tuple[Points, Source], tuple[float, ...]]:
+        points, read = read_points(coreset), as_source(source)
+        return (points, read), (*points.x.shape, mark(points.x), mark(points.b), *settings.values())
+
+    points, read = agreed(ranks, call, prepare, (*SAME, *settings), WHY)
+    if saw_the_source(points, read):
+        warnings.warn(SEEN, UserWarning, stacklevel=3)
+    return points, read
+
+
 def one_pass(
     points: Points,
     source: Source,
@@ -178,36 +217,44 @@ def one_pass(
     *,
     bound: float | None = None,
     image: Tensor | None = None,
-    look: Callable[[Fitted], Callable[[Batch], tuple[Tensor, Tensor] | None]] | None = None,
+    look: Look | None = None,
+    ranks: Ranks | None = None,
 ) -> Pass:
     """Find a potential, then go once through fresh samples.
 
     Args:
         points, source, p, samples, generator, engine, bound: as for `certify`.
         image: (n, d') what a map makes of the points.
-        look: given the potential, what to do with each batch; with `image` it returns what the map makes of the
-            samples, (k, d'), and the costs to the image of each one's point, (k,).
+        look: given the potential and the rows to come, what to do with each batch.
+        ranks: those whose sources are read together.
     """
-    fresh = FreshRows(source, points.x.device, generator)
+    fresh = (
+        FreshRows(source, points.x.device, generator)
+        if ranks is None
+        else SharedRows(ranks, source, points.x.device, generator_of(ranks, generator))
+    )
     fitted = fit_potential(points, fresh, p, samples, engine)
     left = samples if fresh.size is None else min(samples, fresh.size - fitted.seen)
     ledger, moments = Ledger(points.b, max(left, 1), fitted.samples), Moments()
-    visit = look(fitted) if look is not None else None
+    visit = look(fitted, fresh) if look is not None else None
     keep = ledger.short and left * points.x.shape[1] <= KEPT
     kept: list[Candidates] = []
-    for rows in fresh.batches(samples):
-        check_dimension(points, rows)
-        # In float64: a cell that float32 takes for the nearest one would put the lower end too high.
-        problem = make_problem(points.x, rows, p, points.b, dtype=torch.float64)
-        cells = make_engine(problem, engine).hard(fitted.v)
-        if bound is not None:
-            check_costs(problem, bound)
-        moments.add(cells.cost - fitted.v[cells.cell])
-        found = visit(Batch(rows, cells)) if visit is not None else None
-        rows_seen = candidates(problem.y, cells, *(found or ()))
-        ledger.add(rows_seen)
-        if keep:
-            kept.append(rows_seen)
+
+    def read() -> tuple[Ledger, tuple[()]]:
+        for seen in _seen(points, fresh.batches(samples), fitted.v, p, engine, bound, moments, visit):
+            ledger.add(seen)
+            if keep:
+                kept.append(seen)
+        if ranks is not None and ledger.held is None:
+            raise ValueError("source: no rows were left to certify with on this rank; expected some. Give it more.")
+        return ledger, ()
+
+    if ranks is None:
+        read()
+    else:
+        ranks.agree("certify", read, 0, WHY)
+        ledger.join(ranks)
+        moments = moments.joined(ranks)
     if moments.count < FEWEST:
         raise ValueError(
             f"source: {moments.count} rows were left to certify with, after {fitted.seen} for the potential; expected "
@@ -217,10 +264,33 @@ def one_pass(
     x = x - x.median(0).values
     error = moments.standard_error
     if keep:
-        plan = solved_plan(ledger, joined(kept), x, fitted.v, p, engine, image, error)
+        plan = solved_plan(ledger, joined(kept), x, fitted.v, p, engine, image, error, ranks)
     else:
         plan = feasible_plan(ledger, x, fitted.v, p, image, error=error)
     return Pass(moments, plan, fitted)
+
+
+def _seen(
+    points: Points,
+    batches: Iterator[Tensor],
+    v: Tensor,
+    p: float,
+    engine: str,
+    bound: float | None,
+    moments: Moments,
+    visit: Visit | None,
+) -> Iterator[Candidates]:
+    """The samples of each batch with their cells, after f_v of them has entered the moments."""
+    for rows in batches:
+        check_dimension(points, rows)
+        # In float64: a cell that float32 takes for the nearest one would put the lower end too high.
+        problem = make_problem(points.x, rows, p, points.b, dtype=torch.float64)
+        cells = make_engine(problem, engine).hard(v)
+        if bound is not None:
+            check_costs(problem, bound)
+        moments.add(cells.cost - v[cells.cell])
+        found = visit(Batch(rows, cells)) if visit is not None else None
+        yield candidates(problem.y, cells, *(found or ()))
 
 
 def make_certificate(passed: Pass, p: float, confidence: float, bound: float | None) -> Certificate:
@@ -280,19 +350,7 @@ def check_confidence(confidence: float) -> None:
 
 def check_bound(bound: float | None) -> None:
     """Raise ValueError unless the bound is None or a positive number."""
-    if bound is not None and not 0 < bound < math.inf:
+    if bound is not None and not (is_real(bound) and 0 < bound < math.inf):
         raise ValueError(
             f"bound: got {bound!r}; expected the largest possible cost |y - x|^p, a positive number, or None."
-        )
-
-
-def warn_if_seen(points: Points, source: Source) -> None:
-    """Warn if these very rows built the coreset."""
-    if saw_the_source(points, source):
-        warnings.warn(
-            "source: these rows built the coreset, so the interval speaks of the table, not of the population behind "
-            "it, to which the distance is larger. Split first: build, fresh = tc.hold_out(data), build on the one and "
-            "certify on the other. For the table alone, tc.transport is exact.",
-            UserWarning,
-            stacklevel=3,
         )

@@ -26,17 +26,20 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from ..sources import as_source
 from ..sources.randomness import make_generator
+from ..tensors import is_real
 from ..transport.choose import check_engine, make_engine
 from ..transport.problem import make_problem
+from ..transport.ranks import Ranks, agreed, as_ranks, mark
 from ..transport.solve import check_count
 from .certificate import Certificate
-from .certify import Batch, check_confidence, make_certificate, one_pass, warn_if_seen
+from .certify import Batch, check_confidence, inputs, make_certificate, one_pass
+from .fresh import FreshRows
 from .maps import Map, at_rest, values_of
 from .moments import Moments
-from .points import Points, read_points
+from .points import Points
 from .potential import Fitted
+from .shared_rows import WHY
 
 PILOT = 1000  # calls of f to find beta
 
@@ -91,13 +94,14 @@ def expectation_error(
     lipschitz: float | None = None,
     seed: int | Generator = 0,
     engine: str = "auto",
+    group: Any = None,
 ) -> ExpectationError:
     """|E_mu f - E_nu f| with an interval: how wrong a coreset's mean of f is.
 
     estimate = mean_m(f - beta f(x_T)) + beta mean_M(f(x_T)) - sum_i b_i f(x_i); the module's docstring says why.
 
     Args:
-        coreset, source, confidence, seed, engine: as for `certify`.
+        coreset, source, confidence, seed, engine, group: as for `certify`.
         f: from (k, d) to (k,) numbers; a module is called in evaluation mode and left as it was.
         samples: M, fresh samples that are sorted into cells.
         evaluations: m, calls of f on fresh samples, at most `samples`; None for a tenth of them. Besides, f is called
@@ -108,7 +112,7 @@ def expectation_error(
         `ExpectationError`.
 
     Raises:
-        TypeError, ValueError: as for `certify`; f gives anything but one finite number a row.
+        TypeError, ValueError, RankError: as for `certify`; f gives anything but one finite number a row.
 
     Example:
         >>> import torch, torchcoreset as tc
@@ -125,14 +129,22 @@ def expectation_error(
     check_count(calls, "evaluations")
     if calls > samples:
         raise ValueError(f"evaluations: got {calls} with {samples} samples; expected at most as many.")
-    if lipschitz is not None and not 0 <= lipschitz < math.inf:
+    if lipschitz is not None and not (is_real(lipschitz) and 0 <= lipschitz < math.inf):
         raise ValueError(f"lipschitz: got {lipschitz!r}; expected a finite constant >= 0, or None.")
     check_engine(engine)
-    points, read = read_points(coreset), as_source(source)
-    warn_if_seen(points, read)
+    ranks = as_ranks(group)
+    settings = {"samples": samples, "evaluations": calls}
+    points, read = inputs(ranks, "expectation_error", coreset, source, settings)
     with torch.inference_mode(False), torch.no_grad(), at_rest(f):
-        double = _DoubleSample(f, points, calls, engine)
-        passed = one_pass(points, read, 1, samples, make_generator(seed), engine, look=double.start)
+
+        def prepare() -> tuple[_DoubleSample, tuple[float]]:
+            double = _DoubleSample(f, points, calls, engine)
+            return double, (mark(double.at_points),)
+
+        double = agreed(ranks, "expectation_error", prepare, ("f at the points",), WHY)
+        passed = one_pass(points, read, 1, samples, make_generator(seed), engine, look=double.start, ranks=ranks)
+        if ranks is not None:
+            double.join(ranks)
     distance = make_certificate(passed, 1, confidence, None)
     expectation = float(points.b @ double.at_points)
     error = double.residual.mean + double.beta * double.proxy.mean - expectation
@@ -165,8 +177,9 @@ class _DoubleSample:
         self.beta = 0.0
         self.plain, self.residual, self.proxy = Moments(), Moments(), Moments()
 
-    def start(self, fitted: Fitted) -> Callable[[Batch], None]:
+    def start(self, fitted: Fitted, fresh: FreshRows) -> Callable[[Batch], None]:
         """Find beta on samples that the estimate does not see."""
+        self.calls = fresh.share(self.calls)
         rows = fitted.rows[:PILOT]
         cells = make_engine(make_problem(self.points.x, rows, 1, self.points.b), self.engine).hard(fitted.v)
         self.beta = _regression(values_of(self.f, rows), self.at_points[cells.cell])
@@ -181,6 +194,12 @@ class _DoubleSample:
             values = values_of(self.f, batch.rows[:left])
             self.plain.add(values)
             self.residual.add(values - self.beta * proxy[:left])
+
+    def join(self, ranks: Ranks) -> None:
+        """Take in the samples of all ranks."""
+        self.plain, self.residual, self.proxy = (
+            moments.joined(ranks) for moments in (self.plain, self.residual, self.proxy)
+        )
 
 
 def _regression(values: Tensor, proxy: Tensor) -> float:

@@ -33,8 +33,15 @@ class FreshRows:
         self._pass: Iterator[tuple[Tensor, Tensor | None]] | None = None
         self.size = None if self.endless else source.size
 
+    def share(self, count: int) -> int:
+        """How many of the next `count` rows are this process's own."""
+        return count
+
     def take(self, count: int) -> Tensor:
         """The next rows (count, d), detached; fewer, possibly none of shape (0, 0), where the source ends."""
+        return self._taken(count)
+
+    def _taken(self, count: int) -> Tensor:
         if self.endless:
             return self._source.draw(count, self._generator).detach().to(self._device)
         pieces, missing = [], count
@@ -52,12 +59,12 @@ class FreshRows:
 
     def batches(self, count: int) -> Iterator[Tensor]:
         """The next rows, at most `count` in all, in batches of bounded size."""
-        rows = self.take(min(count, BATCH_ROWS[0]))
+        rows = self._taken(min(count, BATCH_ROWS[0]))
         while len(rows):
             yield rows
             count -= len(rows)
             fitting = min(max(BATCH_ELEMENTS // rows.shape[1], BATCH_ROWS[0]), BATCH_ROWS[1])
-            rows = self.take(min(count, fitting)) if count > 0 else rows[:0]
+            rows = self._taken(min(count, fitting)) if count > 0 else rows[:0]
 
     def _next(self, wanted: int) -> Tensor | None:
         if self._left:

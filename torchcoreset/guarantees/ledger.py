@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from ..transport.engine import HardPass
+from ..transport.ranks import Ranks
 
 QUOTA = 16  # candidates of every cell
 SPREADS = 4.0  # standard deviations of a cell's surplus that its candidates should cover
@@ -112,6 +113,16 @@ class Ledger:
         self.held = new if self.held is None else joined([self.held, new])
         if len(self.held.cell) > 2 * float(self._quota.sum()):
             self._prune()
+
+    def join(self, ranks: Ranks) -> None:
+        """Take in the ledgers of all ranks, which are of the same points; each has kept the quota of all samples."""
+        assert self.held is not None, "every rank has samples"
+        self._prune()
+        seen = self.count.new_tensor(float(self.seen))
+        self.count, self.cost, self.image_cost, seen = ranks.total(self.count, self.cost, self.image_cost, seen)
+        self.seen = int(seen)
+        columns = zip(*ranks.gather(*self.held.parts()), strict=True)
+        self.held = Candidates(*(torch.cat(parts) for parts in columns))
 
     def finish(self) -> Candidates:
         """The candidates within their quota, after the last batch."""

@@ -9,7 +9,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
+
+from ..transport.ranks import Ranks
 
 
 @dataclass
@@ -60,6 +63,14 @@ class Moments:
         self.mean += gap * m / total
         self.count = total
         self.least, self.largest = min(self.least, other.least), max(self.largest, other.largest)
+
+    def joined(self, ranks: Ranks) -> Moments:
+        """Those of all ranks together, the same on each."""
+        own = (self.count, self.mean, self.second, self.third, self.least, self.largest)
+        whole = Moments()
+        for count, *others in ranks.table(torch.tensor(own, dtype=torch.float64)).tolist():
+            whole.merge(Moments(int(count), *others))
+        return whole
 
     @property
     def variance(self) -> float:

@@ -17,7 +17,8 @@ from torch import Tensor
 from ..transport.balance import DUST, balance, spread
 from ..transport.balance_lists import Lists, balance_lists
 from ..transport.cost import paired, pairwise_exact
-from ..transport.problem import make_problem
+from ..transport.ranks import Ranks
+from ..transport.shard import problem_on
 from ..transport.solve import solve
 from .ledger import MANY, Candidates, Ledger
 
@@ -95,25 +96,35 @@ def feasible_plan(
 
 
 def solved_plan(
-    ledger: Ledger, kept: Candidates, x: Tensor, v: Tensor, p: float, engine: str, image: Tensor | None, error: float
+    ledger: Ledger,
+    kept: Candidates,
+    x: Tensor,
+    v: Tensor,
+    p: float,
+    engine: str,
+    image: Tensor | None,
+    error: float,
+    ranks: Ranks | None = None,
 ) -> Plan:
     """The transport of all fresh samples, solved from the potential that came before them.
 
     Args:
         ledger: after the last batch.
-        kept: all samples.
+        kept: all samples, or those of this rank.
         engine: as in `transport`.
+        ranks: those that have kept the others.
         x, v, p, image, error: as for `feasible_plan`.
     """
-    problem = make_problem(x, kept.y, p, ledger.b, dtype=torch.float64)
+    problem = problem_on(ranks, "certify", x, kept.y, p, ledger.b, dtype=torch.float64, state=v)
     mean = float(ledger.cost.sum()) / ledger.seen
     tolerance = min(max(SHARP * error / mean, LEAST), LOOSE) if mean > 0 else LOOSE
     found = solve(problem, tolerance=tolerance, exact=False, start=v, max_steps=100, engine=engine)
-    moved, image_value = 0.0, 0.0
+    sums = ledger.b.new_zeros(2)
     for rows, cols, mass in found.plan.blocks():
-        moved += float(mass[cols != kept.cell[rows]].sum())
+        sums[0] += mass[cols != kept.cell[rows]].sum()
         if image is not None:
-            image_value += float(mass @ paired(kept.image[rows], image[cols], p))
+            sums[1] += mass @ paired(kept.image[rows], image[cols], p)
+    moved, image_value = problem.totals(sums).tolist()
     return Plan(found.value, image_value, moved, ledger.count / ledger.seen, _cost_share(ledger))
 
 

@@ -22,19 +22,22 @@ from typing import Any
 import torch
 from torch import Generator, Tensor, nn
 
-from ..sources import as_source
 from ..sources.randomness import make_generator
+from ..tensors import is_real
 from ..transport.choose import check_engine, make_engine
 from ..transport.cost import paired
 from ..transport.problem import check_power, make_problem
+from ..transport.ranks import Ranks, agreed, as_ranks, mark
 from ..transport.solve import check_count, solve
 from .certificate import Certificate
-from .certify import Batch, Pass, check_confidence, make_certificate, one_pass, warn_if_seen
+from .certify import Batch, Pass, check_confidence, inputs, make_certificate, one_pass
+from .fresh import FreshRows
 from .lipschitz import lipschitz_constant
 from .maps import Map, at_rest, image_of
 from .moments import Moments
-from .points import Points, read_points
+from .points import Points
 from .potential import Fitted
+from .shared_rows import WHY
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -75,6 +78,7 @@ def certify_pushforward(
     lipschitz: float | None = None,
     seed: int | Generator = 0,
     engine: str = "auto",
+    group: Any = None,
 ) -> PushforwardCertificate:
     """An interval for the distance between the images of a coreset and of its distribution under a map.
 
@@ -83,7 +87,7 @@ def certify_pushforward(
     with the plan of `certify`; below, the semi-dual of the images. The module's docstring proves it.
 
     Args:
-        coreset, source, p, confidence, samples, seed, engine: as for `certify`.
+        coreset, source, p, confidence, samples, seed, engine, group: as for `certify`.
         network: f, from (k, d) to (k, ...), any function of the rows; a module is called in evaluation mode, without
             gradients, and left as it was. It must be deterministic.
         lipschitz: a Lipschitz constant of f, if you know one; None computes it for a `Sequential` of known layers.
@@ -92,7 +96,7 @@ def certify_pushforward(
         `PushforwardCertificate`.
 
     Raises:
-        TypeError, ValueError: as for `certify`; the map gives another number of rows, or NaN.
+        TypeError, ValueError, RankError: as for `certify`; the map gives another number of rows, or NaN.
 
     Example:
         >>> import torch, torchcoreset as tc
@@ -109,17 +113,25 @@ def certify_pushforward(
     check_confidence(confidence)
     check_count(samples, "samples")
     check_engine(engine)
-    if lipschitz is not None and not 0 <= lipschitz < float("inf"):
+    if lipschitz is not None and not (is_real(lipschitz) and 0 <= lipschitz < float("inf")):
         raise ValueError(f"lipschitz: got {lipschitz!r}; expected a finite constant >= 0, or None.")
-    points, read = read_points(coreset), as_source(source)
-    warn_if_seen(points, read)
+    ranks = as_ranks(group)
+    points, read = inputs(ranks, "certify_pushforward", coreset, source, {"power": p, "samples": samples})
     with torch.inference_mode(False), torch.no_grad(), at_rest(network):
-        image = Points(image_of(network, points.x, "network"), points.b, None)
-        pushed = _Images(network, image, p, samples, engine)
+
+        def prepare() -> tuple[Points, tuple[float]]:
+            images = image_of(network, points.x, "network")
+            return Points(images, points.b, None), (mark(images),)
+
+        image = agreed(ranks, "certify_pushforward", prepare, ("images of the points",), WHY)
+        pushed = _Images(network, image, p, engine)
         x = image.x.double()
         passed = one_pass(
-            points, read, p, samples, make_generator(seed), engine, image=x - x.median(0).values, look=pushed.start
-        )
+            points, read, p, samples, make_generator(seed), engine,
+            image=x - x.median(0).values, look=pushed.start, ranks=ranks,
+        )  # fmt: skip
+        if ranks is not None:
+            pushed.join(ranks)
         constant = lipschitz if lipschitz is not None else _constant(network)
     data = make_certificate(passed, p, confidence, None)
     plan = replace(passed.plan, value=passed.plan.image_value, cell_mass=pushed.mass / pushed.moments.count)
@@ -133,12 +145,12 @@ def certify_pushforward(
 class _Images:
     """The images of a pass: a potential of their own, and the semi-dual at it."""
 
-    def __init__(self, network: Map, image: Points, p: float, samples: int, engine: str) -> None:
-        self.network, self.image, self.p, self.samples, self.engine = network, image, p, samples, engine
+    def __init__(self, network: Map, image: Points, p: float, engine: str) -> None:
+        self.network, self.image, self.p, self.engine = network, image, p, engine
         self.moments = Moments()
         self.w = self.mass = torch.zeros_like(image.b)
 
-    def start(self, fitted: Fitted) -> Callable[[Batch], tuple[Tensor, Tensor]]:
+    def start(self, fitted: Fitted, fresh: FreshRows) -> Callable[[Batch], tuple[Tensor, Tensor]]:
         """Solve for the potential of the images, on those of the samples that the other potential comes from."""
         rows = image_of(self.network, fitted.rows, "network")
         problem = make_problem(self.image.x, rows, self.p, self.image.b)
@@ -153,6 +165,11 @@ class _Images:
         self.moments.add(cells.cost - self.w[cells.cell])
         self.mass = self.mass + torch.bincount(cells.cell, minlength=len(self.w))
         return problem.y, paired(problem.y, problem.x[batch.cells.cell], self.p)
+
+    def join(self, ranks: Ranks) -> None:
+        """Take in the samples of all ranks."""
+        self.moments = self.moments.joined(ranks)
+        self.mass = ranks.total(self.mass)[0]
 
 
 def _constant(network: Map) -> float | None:

@@ -53,8 +53,8 @@ class CoresetLoss(nn.Module):
     In training code: autocast around it changes nothing inside; `torch.compile` leaves its graph for the solver;
     `torch.func.grad` works, in eval mode without a trace, while vmap, forward mode and second derivatives are refused;
     under DistributedDataParallel, put the points in the module that is wrapped: gradients are averaged over the ranks,
-    each of which keeps a potential of its own. A checkpoint of points, `state_dict`, optimizer and the generator of the
-    batches goes on bit for bit.
+    each of which keeps a potential of its own unless `group` joins them. A checkpoint of points, `state_dict`,
+    optimizer and the generator of the batches goes on bit for bit.
 
     Args:
         p: power of the Euclidean distance, p >= 1; 2 gives means of cells, 1 is robust to outliers. None for 2, and for
@@ -73,6 +73,15 @@ class CoresetLoss(nn.Module):
         forgetting: for online=True, in [0, 1): least weight of a batch in what is remembered. 0, the default, remembers
             all batches until the stream is seen to move; 0.01 no more than about a hundred, for a stream that never
             stands still, at the price of a potential that keeps the noise of a hundred batches.
+
+        group: for "wasserstein": None compares with the samples of this process, whether or not torch.distributed is in
+            use, for to run one loss a rank is common. With "world" or a `torch.distributed.ProcessGroup` the samples of
+            all its ranks are one set, or online one batch: every rank calls with equal points and its own samples, as
+            many as it has, and gets the value of the union, what belongs to its own samples (`transform`, `plan`,
+            gradient in samples), and the gradient of the union in the points. That is the same on every rank, so it
+            needs no reduction, and averaging by DistributedDataParallel does not harm it. A generator of samples that
+            is wrapped needs the sum over the ranks where DDP takes the mean: call backward on size * value. An error on
+            one rank is an error on all; one that does not call is noticed after the timeout of the group.
 
     Attributes:
         divergence: its name.
@@ -143,12 +152,14 @@ class CoresetLoss(nn.Module):
         kernel: str | KernelFunction | None = None,
         online: bool = False,
         forgetting: float | None = None,
+        group: Any = None,
     ) -> None:
         super().__init__()
         options = {
             "p": p, "tolerance": tolerance, "exact": exact, "max_steps": max_steps, "engine": engine, "blur": blur,
             "relative_blur": relative_blur, "debias": debias, "constant": constant, "backend": backend,
             "scaling": scaling, "kernel": kernel, "forgetting": forgetting,
+            "group": group,
         }  # fmt: skip
         self.divergence = divergence
         self.online = online

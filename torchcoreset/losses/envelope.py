@@ -23,7 +23,9 @@ import torch
 from torch import Tensor
 
 from ..transport.cost import paired_gradient
+from ..transport.problem import Problem
 from ..transport.result import Coupling
+from ..transport.shard import Shard
 from .uncompiled import uncompiled
 
 Inputs = tuple[Tensor, Tensor, "Tensor | None", "Tensor | None"]  # points, samples and the weights of both
@@ -41,11 +43,14 @@ class Solved:
         derivatives: from the inputs and which of them need it, the derivatives of the value: in points (n, d), in
             samples (m, d), and in the normalised weights (n,) and (m,), each up to a constant. Called in the backward,
             outside of autograd.
+        union: where samples of other ranks take part: the weighted mean of the last derivative over all samples, and
+            the part of all weight that the samples here have.
     """
 
     value: float
     result: Any
     derivatives: Callable[[Inputs, Needed], Derivatives]
+    union: tuple[float, float] | None = None
 
 
 Solve = Callable[[Tensor, Tensor, "Tensor | None", "Tensor | None"], Solved]
@@ -103,6 +108,11 @@ class _Envelope(torch.autograd.Function):
         with torch.inference_mode(False), torch.no_grad():
             call.solved = call.solve(points, samples, point_weights, sample_weights)
         dtype = torch.promote_types(points.dtype, torch.float32)
+        if not abs(call.solved.value) <= torch.finfo(dtype).max:
+            raise ValueError(
+                f"points: the value of {call.name} is {call.solved.value:.3g}, which {dtype} cannot hold. "
+                "Scale points and samples down, or pass float64 points."
+            )
         return points.new_tensor(call.solved.value, dtype=dtype)
 
     @staticmethod
@@ -184,8 +194,8 @@ def envelope_gradients(
         in_points,
         in_samples,
         *(
-            None if grad is None or weights is None else weight_gradient(grad, weights)
-            for grad, weights in zip(in_weights, inputs[2:], strict=True)
+            None if grad is None or weights is None else weight_gradient(grad, weights, union)
+            for grad, weights, union in zip(in_weights, inputs[2:], (None, call.solved.union), strict=True)
         ),
     )
     return tuple(
@@ -218,10 +228,45 @@ def position_gradients(
     return grad_points, grad_samples
 
 
-def weight_gradient(potential: Tensor, weights: Tensor) -> Tensor:
-    """Gradient in unnormalised weights w of a value whose gradient in w / sum w is the potential, float64."""
+def solved_plan(
+    problem: Problem,
+    value: float,
+    result: Any,
+    plan: Coupling,
+    potential: Tensor,
+    transform: Tensor,
+    x: Tensor,
+    y: Tensor,
+) -> Solved:
+    """The derivatives of sum pi c at a plan, its potential (n,) and its transform (m,).
+
+    Where a problem lies on several ranks, the gradient in the points is added up over them at once: a backward that
+    waited for other ranks would hang whenever one of them has no use for it.
+    """
+    p, union, summed = problem.p, None, None
+    if isinstance(problem, Shard):
+        part, _ = position_gradients(x, y, plan, p, True, False)
+        assert part is not None
+        summed, mean = problem.ranks.total(part, problem.a @ transform)
+        union = (float(mean), float(problem.a.sum()))
+
+    def derivatives(inputs: Inputs, needed: Needed) -> Derivatives:
+        in_points, in_samples = position_gradients(*inputs[:2], plan, p, needed[0] and summed is None, needed[1])
+        return in_points if summed is None else summed, in_samples, potential, transform
+
+    return Solved(value, result, derivatives, union)
+
+
+def weight_gradient(potential: Tensor, weights: Tensor, union: tuple[float, float] | None = None) -> Tensor:
+    """Gradient in unnormalised weights w of a value whose gradient in w / sum w is the potential, float64.
+
+    `union`, as in `Solved`, stands in for what the weights of other ranks would say.
+    """
     w = weights.double()
     total = w.sum()
+    if union is not None:
+        mean, share = union
+        return (potential - mean) * (share / total)
     return (potential - (w / total) @ potential) / total
 
 

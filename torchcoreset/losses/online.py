@@ -16,10 +16,13 @@ import torch
 from torch import Tensor
 
 from ..errors import DriftWarning
+from ..tensors import is_real
 from ..transport.choose import check_engine
-from ..transport.problem import check_power, make_problem
+from ..transport.problem import check_power
+from ..transport.ranks import as_ranks, check_group
+from ..transport.shard import problem_on
 from ..transport.stream import Memory, StreamTransport, follow
-from .envelope import Derivatives, Inputs, Needed, Solved, attach, position_gradients
+from .envelope import Solved, attach, solved_plan
 from .wasserstein import as_inputs
 
 
@@ -30,11 +33,13 @@ class OnlineSettings:
     p: float = 2
     forgetting: float = 0.0
     engine: str = "auto"
+    group: Any = None
 
     def __post_init__(self) -> None:
+        check_group(self.group)
         check_power(self.p)
         check_engine(self.engine)
-        if isinstance(self.forgetting, bool) or not 0 <= self.forgetting < 1:
+        if not is_real(self.forgetting) or not 0 <= self.forgetting < 1:
             raise ValueError(
                 f"forgetting: got {self.forgetting!r}; expected a number in [0, 1): the least weight of a batch, such "
                 "as 0.01 to remember about a hundred. 0 remembers all until the stream is seen to move."
@@ -76,16 +81,16 @@ def stream_value(
     """
 
     def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
-        problem = make_problem(x, y, settings.p, point_weights, sample_weights)
+        state = None if memory is None else memory.running.counters
+        problem = problem_on(
+            as_ranks(settings.group), "CoresetLoss(online=True)", x, y, settings.p, point_weights, sample_weights,
+            state=state,
+        )  # fmt: skip
         with torch.autocast(device_type=x.device.type, enabled=False):
             result, plan, after, drift = follow(
                 memory, problem, x.detach(), y.detach(), forgetting=settings.forgetting, engine=settings.engine
             )
-
-        def derivatives(inputs: Inputs, needed: Needed) -> Derivatives:
-            in_points, in_samples = position_gradients(*inputs[:2], plan, settings.p, needed[0], needed[1])
-            return in_points, in_samples, result.potential, result.transform
-
-        return Solved(result.value, Followed(result, after, drift), derivatives)
+        found = Followed(result, after, drift)
+        return solved_plan(problem, result.value, found, plan, result.potential, result.transform, x, y)
 
     return attach("CoresetLoss(online=True)", solve_now, *as_inputs(points, samples, point_weights, sample_weights))

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from ..errors import ConvergenceWarning
+from ..tensors import is_real
 from ..transport.choose import check_engine
 from ..transport.entropic import Entropic
 from ..transport.geomloss import ENGINES, geomloss_entropic
@@ -188,7 +189,7 @@ class SinkhornSettings:
             check_tolerance(self.tolerance)
         if self.max_steps is not None:
             check_count(self.max_steps, "max_steps")
-        if self.scaling is not None and not 0 < self.scaling < 1:
+        if self.scaling is not None and not (is_real(self.scaling) and 0 < self.scaling < 1):
             raise ValueError(f"scaling: got {self.scaling!r}; expected a number in (0, 1), such as {SCALING}.")
         ignored = "scaling" if self.backend == "newton" else "max_steps"
         if getattr(self, ignored) is not None:

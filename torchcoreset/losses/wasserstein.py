@@ -8,11 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..tensors import real_tensor
 from ..transport.choose import check_engine
-from ..transport.problem import check_power, make_problem
+from ..transport.problem import check_power
+from ..transport.ranks import as_ranks, check_group
 from ..transport.result import Status, Transport
+from ..transport.shard import problem_on
 from ..transport.solve import EXACT_GAP, check_count, check_tolerance, report_unconverged, solve
-from .envelope import Derivatives, Inputs, Needed, Solved, attach, position_gradients
+from .envelope import Inputs, Solved, attach, solved_plan
 from .memory import Remembered
 
 
@@ -28,6 +31,7 @@ def wasserstein(
     start: Tensor | None = None,
     max_steps: int = 100,
     engine: str = "auto",
+    group: Any = None,
 ) -> Tensor:
     """W_p^p between weighted points and weighted samples, differentiable in all four.
 
@@ -46,6 +50,7 @@ def wasserstein(
         start: (n,) potential to start from.
         max_steps: bound on passes over the samples.
         engine: "dense", "keops", "triton" or "auto", as in `transport`.
+        group: None, "world" or a process group whose ranks hold the samples together: see `CoresetLoss`.
 
     Returns:
         0-d tensor in the dtype of the points, float32 for half precision. It is an upper bound within the tolerance.
@@ -72,7 +77,9 @@ def wasserstein(
 
     Source: Claici, Genevay, Solomon (2020), section 4, with the factors of the gradients put right.
     """
-    settings = WassersteinSettings(p=p, tolerance=tolerance, exact=exact, max_steps=max_steps, engine=engine)
+    settings = WassersteinSettings(
+        p=p, tolerance=tolerance, exact=exact, max_steps=max_steps, engine=engine, group=group
+    )
     value, result = settings.evaluate(points, samples, point_weights, sample_weights, start=start)
     if result.status is not Status.CONVERGED:
         report_unconverged(result, EXACT_GAP if exact else tolerance, exact=exact)
@@ -88,8 +95,10 @@ class WassersteinSettings:
     exact: bool = False
     max_steps: int = 100
     engine: str = "auto"
+    group: Any = None
 
     def __post_init__(self) -> None:
+        check_group(self.group)
         check_power(self.p)
         check_tolerance(self.tolerance)
         check_count(self.max_steps, "max_steps")
@@ -109,6 +118,7 @@ class WassersteinSettings:
         return differentiable_transport(
             points, samples, self.p, point_weights, sample_weights,
             tolerance=self.tolerance, exact=self.exact, start=start, max_steps=self.max_steps, engine=self.engine,
+            group=self.group,
         )  # fmt: skip
 
     def report(self, result: Transport) -> None:
@@ -129,13 +139,16 @@ def differentiable_transport(
     start: Tensor | None,
     max_steps: int,
     engine: str,
+    group: Any = None,
 ) -> tuple[Tensor, Transport]:
     """The value with its gradients, and the `Transport` it comes from, whatever its status."""
 
     def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
-        problem = make_problem(
-            x, y, p, point_weights, sample_weights, dtype=torch.float64 if exact else None
-        )  # autocast must not reach the solver: half precision overflows on squared distances
+        problem = problem_on(
+            as_ranks(group), "transport", x, y, p, point_weights, sample_weights,
+            dtype=torch.float64 if exact else None, state=start,
+        )  # fmt: skip
+        # autocast must not reach the solver: half precision overflows on squared distances
         with torch.autocast(device_type=x.device.type, enabled=False):
             result = solve(
                 problem,
@@ -145,12 +158,7 @@ def differentiable_transport(
                 max_steps=max_steps,
                 engine=engine,
             )
-
-        def derivatives(inputs: Inputs, needed: Needed) -> Derivatives:
-            in_points, in_samples = position_gradients(*inputs[:2], result.plan, p, needed[0], needed[1])
-            return in_points, in_samples, result.potential, result.transform
-
-        return Solved(result.value, result, derivatives)
+        return solved_plan(problem, result.value, result, result.plan, result.potential, result.transform, x, y)
 
     return attach("wasserstein", solve_now, *as_inputs(points, samples, point_weights, sample_weights))
 
@@ -160,17 +168,17 @@ def as_inputs(points: Any, samples: Any, point_weights: Any, sample_weights: Any
     x, y = as_rows(points, "points"), as_rows(samples, "samples")
     if not x.is_floating_point():
         raise ValueError(f"points: got dtype {x.dtype}; expected a floating type. Convert them with .float().")
-    return x, y, as_vector(point_weights), as_vector(sample_weights)
+    return x, y, as_vector(point_weights, "point_weights"), as_vector(sample_weights, "sample_weights")
 
 
 def as_rows(values: Any, name: str) -> Tensor:
     """A tensor with (rows,) read as (rows, 1); its place in the graph is kept."""
-    rows = values if isinstance(values, Tensor) else torch.as_tensor(values)
+    rows = values if isinstance(values, Tensor) else real_tensor(values, name)
     if rows.dim() == 0:
         raise ValueError(f"{name}: got a single number; expected (rows, dimension). Pass a batch of rows.")
     return rows[:, None] if rows.dim() == 1 else rows
 
 
-def as_vector(weights: Any) -> Tensor | None:
+def as_vector(weights: Any, name: str) -> Tensor | None:
     """Weights as a tensor, or None."""
-    return weights if weights is None or isinstance(weights, Tensor) else torch.as_tensor(weights)
+    return weights if weights is None or isinstance(weights, Tensor) else real_tensor(weights, name)

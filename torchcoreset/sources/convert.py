@@ -8,11 +8,12 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
+from ..tensors import is_array
 from .datasets import DatasetSource
 from .formats import open_file
 from .layout import Key, Layout
 from .loaders import LoaderSource, RowBatches
-from .rows import is_array, is_table
+from .rows import is_table
 from .samplers import CallableSource, DistributionSource
 from .source import Source
 from .streams import StreamSource

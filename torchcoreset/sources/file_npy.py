@@ -72,7 +72,9 @@ class NpySource(FileSource):
 def _mapped(path: Path) -> np.ndarray[Any, Any]:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as error:
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # a damaged header is parsed as Python's literals, whose errors are of many kinds
         raise ValueError(f"source: {path} is no NPY file of numbers ({error}).") from error
     if not isinstance(array, np.ndarray) or array.ndim == 0 or array.dtype.names is not None:
         raise ValueError(f"source: {path} holds no plain table; expected an array of shape (rows, d) or (rows,).")

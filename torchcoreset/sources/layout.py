@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .rows import check_finite, float_tensor, is_array, is_table, shaped_rows
+from ..tensors import is_array
+from .rows import check_finite, float_tensor, is_table, shaped_rows
 
 _FEATURE_KEYS = ("x", "features", "data")
 

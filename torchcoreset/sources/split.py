@@ -6,9 +6,10 @@ from typing import Any
 
 from torch import Generator, Tensor
 
+from ..tensors import is_real
 from .convert import as_source
 from .random_access import RandomAccessSource
-from .randomness import permutation
+from .randomness import make_generator, permutation
 
 
 class RowSubset(RandomAccessSource):
@@ -31,14 +32,14 @@ class RowSubset(RandomAccessSource):
         return self._whole._read(self._index, generator)
 
 
-def hold_out(source: Any, share: float = 0.5, *, seed: int = 0) -> tuple[RowSubset, RowSubset]:
+def hold_out(source: Any, share: float = 0.5, *, seed: int | Generator = 0) -> tuple[RowSubset, RowSubset]:
     """Split a table or dataset at random: rows to build a coreset on, and fresh rows to certify it on.
 
     Args:
         source: a tensor, array, DataFrame or map-style dataset, or a `Source` of one.
         share: part of the rows that is held out, in (0, 1). Half is a fair start: the coreset converges faster in the
             number of rows than the certificate does.
-        seed: which split.
+        seed: int or generator; which split.
 
     Returns:
         (to build on, held out): two sources without a common row.
@@ -52,7 +53,7 @@ def hold_out(source: Any, share: float = 0.5, *, seed: int = 0) -> tuple[RowSubs
         >>> build.size, fresh.size
         (80, 20)
     """
-    if not 0 < share < 1:
+    if not is_real(share) or not 0 < share < 1:
         raise ValueError(f"share: got {share!r}; expected a part of the rows in (0, 1), such as 0.5.")
     whole = as_source(source)
     if not isinstance(whole, RandomAccessSource):
@@ -66,5 +67,5 @@ def hold_out(source: Any, share: float = 0.5, *, seed: int = 0) -> tuple[RowSubs
             f"share: got {share!r} of {whole.size} rows; expected at least one row in either part. "
             "Take more rows or another share."
         )
-    order = permutation(whole.size, Generator().manual_seed(seed))
+    order = permutation(whole.size, make_generator(seed))
     return RowSubset(whole, order[count:].sort().values), RowSubset(whole, order[:count].sort().values)

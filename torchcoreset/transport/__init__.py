@@ -12,6 +12,8 @@ solver      from a problem to bounds that meet        solve     `transport`: the
 sinkhorn    entropic transport at a given eta         geomloss  the same by geomloss' iteration
 entropic    what an entropic potential is worth       result    what comes back
 running     the potential of a stream, by stochastic Newton    boundaries    how it moves with the points
+ranks       processes that sum and gather      shard     a problem whose samples lie on several of them
+movable     the samples that may change cell
 drift       whether the stream has moved              stream    one batch of it, measured and remembered
 """
 

@@ -14,19 +14,17 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .cost import paired
 from .deterministic import mass_by_cell
-from .engine import LOWEST_EXPONENT, Meter, SoftEngine, SoftSums
+from .engine import LOWEST_EXPONENT, Entries, Meter, SoftEngine, SoftSums
 from .overlap import overlap_of
 from .problem import Problem
 
 REACH = 7.0  # etas beyond the nearest point within which points are candidates; exp(-7) is 1e-3
 LEAST_REACH = 3.0  # of lists after the potential has moved: beyond, they are made anew
 SMALL = 1e-2  # shares below this part of the sample's largest are left out of the overlap
-BLOCK = 1 << 18  # entries whose costs are computed at a time
 ENOUGH = 100  # shares a point; of more, the overlap takes every second sample, every third, ...
 
-Search = Callable[[Tensor, float], tuple[Tensor, Tensor]]
+Search = Callable[[Tensor, float], Entries]
 
 
 class Candidates(SoftEngine):
@@ -36,7 +34,7 @@ class Candidates(SoftEngine):
         problem: of all points and samples.
         meter: of the engine that searches.
         search: from v and eta to the lists, which hold every point within REACH eta of a sample's nearest in c - v:
-            (e,) int32 samples, ascending, and (e,) int32 points. It counts its own pass.
+            (e,) int32 samples, ascending, (e,) int32 points, and (e,) costs. It counts its own pass.
         v, eta: where to search first.
     """
 
@@ -60,14 +58,10 @@ class Candidates(SoftEngine):
         return len(self._rows) / (len(self.problem.x) * len(self.problem.y))
 
     def _fill(self, v: Tensor, eta: float) -> None:
-        x, y, p = self.problem.x, self.problem.y, self.problem.p
         self._origin, self._reach = v, REACH * eta
-        self._rows, self._cols = self._search(v, eta)
-        blocks = zip(torch.split(self._rows, BLOCK), torch.split(self._cols, BLOCK), strict=True)
-        self._cost = torch.cat(
-            [paired(y.index_select(0, row), x.index_select(0, col), p).to(x.dtype) for row, col in blocks]
-        )
-        self._offsets = torch.nn.functional.pad(torch.bincount(self._rows, minlength=len(y)).cumsum(0), (1, 0))
+        self._rows, self._cols, self._cost = self._search(v, eta)
+        counts = torch.bincount(self._rows, minlength=len(self.problem.y))
+        self._offsets = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
 
     def _size(self) -> int:
         return len(self._rows)

@@ -11,6 +11,7 @@ import torch
 from .dense import DenseEngine
 from .engine import Engine
 from .problem import Problem
+from .shard import Shard, ShardEngine
 
 ENGINES = ("auto", "dense", "keops", "triton")
 # "auto" never takes KeOps. Measured on a 2-core CPU, milliseconds of one pass, dense against KeOps (float32, p = 2):
@@ -48,6 +49,13 @@ def make_engine(problem: Problem, engine: str) -> Engine:
         UserWarning: "keops" was asked for in more than KEOPS_DIMENSIONS dimensions.
     """
     check_engine(engine)
+    if isinstance(problem, Shard):
+        return ShardEngine(_local_engine(problem, engine), problem)
+    return _local_engine(problem, engine)
+
+
+def _local_engine(problem: Problem, engine: str) -> Engine:
+    """The same over the samples of this process."""
     if engine == "auto":
         engine = "triton" if _triton_pays(problem) else "dense"
     if engine == "keops":

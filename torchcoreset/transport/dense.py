@@ -12,12 +12,12 @@ from torch import Tensor
 
 from .candidates import REACH, Candidates
 from .deterministic import mass_by_cell
-from .engine import LOWEST_EXPONENT, Engine, Meter, SoftEngine, SoftSums
+from .engine import LOWEST_EXPONENT, Engine, Entries, Meter, SoftEngine, SoftSums
 from .nearest import two_lowest
 from .overlap import DENSE_POINTS
 from .problem import Problem
 
-SPARSE_FROM = 512  # points from which lists pay on a CPU; a GPU needs them only where n x n numbers are too many
+SPARSE_FROM = 256  # points from which lists pay on a CPU; a GPU needs them only where n x n numbers are too many
 SPARSE_FILL = 0.25  # part of all pairs beyond which lists cost more than they save
 ALL = slice(None)
 SUPPLY = 2  # times its weight of samples that list a point: one with less could starve
@@ -50,27 +50,35 @@ class DenseEngine(Engine):
         lists = Candidates(self.problem, self.meter, self._search, v, eta)
         return self if n <= DENSE_POINTS and lists.filled > SPARSE_FILL else lists
 
-    def _search(self, v: Tensor, eta: float) -> tuple[Tensor, Tensor]:
+    def _search(self, v: Tensor, eta: float) -> Entries:
         """Lists for `Candidates`."""
         return self.lists(v + self.problem.b.log() * eta, REACH * eta, SUPPLY * self.problem.b)
 
-    def lists(self, v: Tensor, margin: float, supply: Tensor) -> tuple[Tensor, Tensor]:
+    def lists(self, v: Tensor, margin: float, supply: Tensor) -> Entries:
         self._count()
         v = v - v.mean()
-        lowest, rows, cols = [], [], []
+        n = len(v)
+        lowest, rows, cols, reduced = [], [], [], []
         for start in range(0, len(self.problem.y), self._rows):
-            reduced = self._reduced(slice(start, start + self._rows), v)
-            lowest.append(reduced.amin(1))
-            row, col = (reduced <= lowest[-1][:, None] + margin).nonzero(as_tuple=True)
+            block = self._reduced(slice(start, start + self._rows), v)
+            lowest.append(block.amin(1))
+            place = (block <= lowest[-1][:, None] + margin).flatten().nonzero()[:, 0]
+            reduced.append(block.flatten().index_select(0, place))
+            row = place.div(n, rounding_mode="floor")
             rows.append((row + start).int())
-            cols.append(col.int())
-        row, col = torch.cat(rows), torch.cat(cols)
-        del rows, cols
-        return self._supplied(row, col, torch.cat(lowest) + margin, v, supply)
+            cols.append((place - row * n).int())
+        found = torch.cat(rows), torch.cat(cols), torch.cat(reduced)
+        del rows, cols, reduced
+        row, col, cost = self._supplied(*found, torch.cat(lowest) + margin, v, supply)
+        cost += v.to(cost.dtype).index_select(0, col)
+        if self.problem.p == 2:
+            cost += self._y2.index_select(0, row)
+            cost.clamp_(min=0)
+        return row, col, cost
 
     def _supplied(
-        self, rows: Tensor, cols: Tensor, highest: Tensor, v: Tensor, supply: Tensor
-    ) -> tuple[Tensor, Tensor]:
+        self, rows: Tensor, cols: Tensor, reduced: Tensor, highest: Tensor, v: Tensor, supply: Tensor
+    ) -> Entries:
         """The lists, in which enough samples list every point: those that would go there at the least loss.
 
         `highest` (m,) is the largest c - v with which a point is listed."""
@@ -78,8 +86,8 @@ class DenseEngine(Engine):
         listed = mass_by_cell(cols, a.index_select(0, rows), len(v))
         poor = (listed < supply.clamp(max=(1 - 1e-9) * float(a.sum()))).nonzero()[:, 0]
         if not len(poor):
-            return rows, cols
-        more_rows, more_cols = [], []
+            return rows, cols, reduced
+        more_rows, more_cols, more_reduced = [], [], []
         for points in torch.split(poor, max(1, CHUNK // m)):
             loss = self._reduced(slice(0, m), v, points) - highest[:, None]
             count = min(m, math.ceil(float(supply[points].max()) / float(a.mean())))
@@ -87,9 +95,14 @@ class DenseEngine(Engine):
             new = least > 0
             more_rows.append(row[new].int())
             more_cols.append(points.expand_as(row)[new].int())
+            more_reduced.append(least[new] + highest.index_select(0, row[new]))
         more_row, order = torch.cat(more_rows).sort()
         places = torch.searchsorted(rows, more_row) + torch.arange(len(more_row), device=rows.device)
-        return inserted(rows, places, more_row), inserted(cols, places, torch.cat(more_cols)[order])
+        return (
+            inserted(rows, places, more_row),
+            inserted(cols, places, torch.cat(more_cols)[order]),
+            inserted(reduced, places, torch.cat(more_reduced)[order]),
+        )
 
     def _soft_sums(self, v: Tensor, eta: float) -> SoftSums:
         b, dtype = self.problem.b, self.problem.x.dtype

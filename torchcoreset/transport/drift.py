@@ -44,16 +44,14 @@ class Moments:
 
 def features(samples: Tensor, a: Tensor, origin: Tensor) -> Tensor:
     """Means of features and of their squares, (2, 2 d): the contribution of a batch (m, d) of weights a (m,)."""
-    powers = samples - origin  # float64, and written to
+    powers = samples.to(origin) - origin  # a tensor of our own, written to
     first = a @ powers
     second = a @ powers.square_()
     return torch.cat((first, second, second, a @ powers.square_())).view(2, -1)
 
 
-def first_moments(samples: Tensor, a: Tensor, worth: float) -> Moments:
-    """What a first batch leaves behind."""
-    origin = a @ samples.double()
-    means = features(samples, a, origin)
+def first_moments(origin: Tensor, means: Tensor, worth: float) -> Moments:
+    """What a first batch leaves behind: its mean (d,), and its `features` about that."""
     return Moments(origin=origin, long=means, recent=means, spans=origin.new_tensor([1.0, 1 / worth, 1 / worth]))
 
 

@@ -24,6 +24,7 @@ from .problem import Problem
 # Elements of one block of work: 2 MiB in float32, which stays in cache (measured: larger blocks are up to twice
 # slower on CPUs, smaller ones are bound by launch time).
 CHUNK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}
+HUGE = 1 << 24  # samples beyond which a subsample is not the head of a shuffle of all
 # exp(-30) is 1e-13, below what a sum of float32 shares resolves, and its square times a weight of 1e-9 is still
 # a normal float32. Denormals are 10 times slower on CPUs.
 LOWEST_EXPONENT = -30.0
@@ -81,6 +82,9 @@ class SoftSums:
     certainty: Tensor
     mass: Tensor
     overlap: Tensor
+
+
+Entries = tuple[Tensor, Tensor, Tensor]  # samples, points and costs of the entries of lists
 
 
 @dataclass
@@ -153,8 +157,7 @@ class Engine(SoftEngine):
         problem = self.problem
         if count >= len(problem.y):
             return self
-        generator = torch.Generator().manual_seed(len(problem.y))
-        index = torch.randperm(len(problem.y), generator=generator)[:count].to(problem.y.device)
+        index = shuffled(len(problem.y), count).to(problem.y.device)
         a = problem.a[index]
         total = a.sum()
         if not bool(total > 0):
@@ -164,6 +167,10 @@ class Engine(SoftEngine):
     def on(self, problem: Problem) -> Engine:
         """An engine of the same kind for another problem, on the same meter."""
         return type(self)(problem, self.meter)
+
+    def apart(self, problem: Problem) -> Engine:
+        """The same with a meter of its own."""
+        return type(self)(problem)
 
     def hard(self, v: Tensor) -> HardPass:
         """Nearest point in c - v of every sample, its cost, and the slack to the second nearest."""
@@ -182,7 +189,7 @@ class Engine(SoftEngine):
         return self._softmins(v - offset, eta) - offset
 
     @abstractmethod
-    def lists(self, v: Tensor, margin: float, supply: Tensor) -> tuple[Tensor, Tensor]:
+    def lists(self, v: Tensor, margin: float, supply: Tensor) -> Entries:
         """Of each sample the points within a margin of the nearest in c - v.
 
         Args:
@@ -191,7 +198,7 @@ class Engine(SoftEngine):
             supply: (n,) mass of samples that should list each point, even if from beyond the margin.
 
         Returns:
-            (e,) int32 samples, ascending, and (e,) int32 points.
+            (e,) int32 samples, ascending, (e,) int32 points, and their (e,) costs in the dtype of the points.
         """
 
     @abstractmethod
@@ -217,6 +224,16 @@ class Engine(SoftEngine):
         if self.problem.equal:  # counts are exact, sums of 1/m are not
             return torch.bincount(cell, minlength=len(self.problem.x)).double() / len(cell)
         return mass_by_cell(cell, self.problem.a, len(self.problem.x))
+
+
+def shuffled(m: int, count: int) -> Tensor:
+    """`count` different numbers of range(m), in random order and always the same, (count,)."""
+    generator = torch.Generator().manual_seed(m)
+    if m <= HUGE or 16 * count > m:
+        return torch.randperm(m, generator=generator)[:count]
+    # A shuffle of 10^9 numbers would take 8 GB. Of an eighth more draws than needed, at most a 25th repeat others.
+    chosen: Tensor = torch.unique(torch.randint(m, (count + count // 8 + 64,), generator=generator))
+    return chosen[torch.randperm(len(chosen), generator=generator)[:count]]
 
 
 def chunk_elements(device: torch.device) -> int:

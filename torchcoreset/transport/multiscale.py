@@ -46,8 +46,9 @@ def first_potential(engine: Engine, least: float) -> tuple[Tensor, float]:
     """A potential (n,) to begin with, and the smoothing at which to begin; `least` as for `anneal`."""
     problem = engine.problem
     if len(problem.x) < FEWER * FEWEST:
-        spread = float(problem.y.double().square().sum(1) @ problem.a + problem.x.double().square().sum(1) @ problem.b)
-        return torch.zeros_like(problem.b), max(spread, torch.finfo(problem.x.dtype).tiny) ** (problem.p / 2)
+        spread = problem.square + float(problem.x.double().square().sum(1) @ problem.b)
+        tiny = torch.finfo(problem.x.dtype).tiny  # where all coincide; its own power may be zero
+        return torch.zeros_like(problem.b), max(max(spread, tiny) ** (problem.p / 2), tiny)
     coarser = engine.on(merged(engine))
     v, _, eta = coarse_potential(coarser, least, SPLIT)
     few = coarse_sample(coarser)

@@ -144,8 +144,8 @@ def target_ambiguity(engine: SoftEngine) -> float:
     """
     problem = engine.problem
     # Where points are so many that samples must be split, some ambiguity is the truth.
-    split = 1 - float(torch.minimum(problem.a, problem.b.max()).sum())
-    return max(1.1 * split, min(0.4, max(0.05, UNDECIDED * len(problem.x) / len(problem.y))))
+    split = 1 - float(problem.totals(torch.minimum(problem.a, problem.b.max()).sum()))
+    return max(1.1 * split, min(0.4, max(0.05, UNDECIDED * len(problem.x) / problem.count)))
 
 
 def next_eta(eta: float, ambiguity: float, target: float) -> float:

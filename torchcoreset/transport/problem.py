@@ -17,7 +17,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .deterministic import column_medians
+from ..tensors import float_tensor, real_tensor
+from .deterministic import column_medians, kth_smallest
+from .movable import Movable
+from .result import Coupling
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,52 @@ class Problem:
     def rounding(self) -> float:
         """Size of the rounding error of one cost: eps times the mean cost to the origin; gaps below it mean nothing."""
         eps = torch.finfo(self.x.dtype).eps
-        norms = (self.y.double().square().sum(1) @ self.a) + (self.x.double().square().sum(1) @ self.b)
+        norms = self.square + float(self.x.double().square().sum(1) @ self.b)
         return float(eps * norms ** (self.p / 2))
+
+    @property
+    def square(self) -> float:
+        """Mean square of the norm of a sample."""
+        return float(self.a @ self.y.double().square().sum(1))
+
+    # What follows asks for all samples, which need not all be here: see `Shard`.
+
+    @property
+    def count(self) -> int:
+        """Number of samples."""
+        return len(self.y)
+
+    def totals(self, sums: Tensor) -> Tensor:
+        """Sums over all samples, from those over the samples here."""
+        return sums
+
+    def mean(self, values: Tensor) -> float:
+        """Weighted mean of the values (m,) of all samples."""
+        return float(self.totals(self.a @ values))
+
+    def least(self, values: Tensor) -> Tensor:
+        """The least over all samples, from that over the samples here."""
+        return values
+
+    def kth_smallest(self, values: Tensor, k: int) -> Tensor:
+        """The k-th smallest of the non-negative values (m,) of all samples, counted from 1; 0-d."""
+        return kth_smallest(values, k)
+
+    def whole(self) -> Problem:
+        """The problem with all samples."""
+        return self
+
+    def own(self, plan: Coupling) -> Coupling:
+        """The entries that belong to the samples here, of a plan of all samples."""
+        return plan
+
+    def gathered(self, movable: Movable, quota: Tensor) -> Movable:
+        """The first `quota` (n,) of each cell among the movable samples of all, from those here."""
+        return movable
+
+    def own_surplus(self, received: Tensor, surplus: Tensor) -> Tensor:
+        """The part of a surplus (n,) that the samples here, from which points receive `received` (n,), have to move."""
+        return surplus
 
 
 def make_problem(
@@ -104,7 +151,7 @@ def check_power(p: float) -> None:
 
 def as_table(values: Any, name: str) -> Tensor:
     """A detached floating (rows, d) tensor of `values`; (rows,) becomes (rows, 1), integers the default dtype."""
-    table = values.detach() if isinstance(values, Tensor) else torch.as_tensor(values)
+    table = float_tensor(values, name)
     if table.dim() == 1:
         table = table[:, None]
     if table.dim() != 2:
@@ -115,11 +162,7 @@ def as_table(values: Any, name: str) -> Tensor:
             f"{name}: got shape {tuple(table.shape)}; expected at least one row and one column. "
             "Skip empty batches before calling."
         )
-    if table.is_complex():
-        raise ValueError(
-            f"{name}: got dtype {table.dtype}; expected real numbers. Pass real and imaginary parts as columns."
-        )
-    return table if table.is_floating_point() else table.to(torch.get_default_dtype())
+    return table
 
 
 def check_finite(table: Tensor, name: str) -> None:
@@ -140,7 +183,7 @@ def normalised(weights: Any, count: int, name: str, device: torch.device) -> Ten
     """Weights (count,) as float64 with sum 1; None gives equal weights."""
     if weights is None:
         return torch.full((count,), 1 / count, dtype=torch.float64, device=device)
-    w = weights.detach() if isinstance(weights, Tensor) else torch.as_tensor(weights)
+    w = real_tensor(weights, name)
     if w.shape != (count,):
         raise ValueError(f"{name}: got shape {tuple(w.shape)}; expected ({count},), one weight for each row.")
     w = w.to(device=device, dtype=torch.float64)

@@ -239,7 +239,7 @@ def batch_sums(engine: Engine, running: Running, cells: HardPass) -> BatchSums:
     return BatchSums(
         worth=worth_of(problem),
         value=cells.dual,
-        square=float(problem.a @ part.square()),
+        square=problem.mean(part.square()),
         mass=cells.mass,
         ceiling=ceiling(problem, part, running.overdue > most) if is_late else None,
         overlap=overlap,
@@ -316,7 +316,7 @@ def surprise(residual: Tensor, b: Tensor, noise: float) -> float:
 
 def worth_of(problem: Problem) -> float:
     """Number of equally weighted samples that a batch is worth: (sum a)^2 / sum a^2 (Kish 1965)."""
-    return float(len(problem.y)) if problem.equal else 1 / float(problem.a @ problem.a)
+    return float(problem.count) if problem.equal else 1 / problem.mean(problem.a)
 
 
 def least_smoothing(problem: Problem) -> float:
@@ -340,7 +340,7 @@ def ceiling(problem: Problem, part: Tensor, which: Tensor) -> Tensor:
     highest = torch.full_like(problem.b, torch.inf)
     for i in which.nonzero()[:, 0].tolist():
         highest[i] = (paired(problem.y, problem.x[i].expand_as(problem.y), problem.p) - part).min()
-    return highest
+    return problem.least(highest)
 
 
 def _renewed(running: Running, now: Counters, sums: BatchSums, b: Tensor, least: float) -> tuple[Running, Counters]:

@@ -11,11 +11,15 @@ import torch
 from torch import Tensor
 
 from ..errors import ConvergenceError, ConvergenceWarning
+from ..tensors import is_real, real_tensor
 from .choose import check_engine
 from .cost import paired
-from .problem import Problem, make_problem
+from .multiscale import COARSE, LEAST_SAMPLES
+from .problem import Problem
+from .ranks import as_ranks
 from .result import Coupling, Status, Transport
-from .solver import Solver
+from .shard import Shard, problem_on
+from .solver import FINE, MOST, Solver
 
 EXACT_GAP = 1e-9
 
@@ -34,6 +38,7 @@ def transport(
     start: Tensor | None = None,
     max_steps: int = 100,
     engine: str = "auto",
+    group: Any = None,
 ) -> Transport:
     """Optimal transport between weighted points and weighted samples, with a certified gap.
 
@@ -56,6 +61,9 @@ def transport(
         max_steps: bound on the passes over all samples.
         engine: what reduces over the samples: "dense" (matrix products in blocks), "keops", "triton" (CUDA), or
             "auto" for what pays on the device at hand. Results agree to rounding.
+        group: None: the samples are all there are. "world" or a `torch.distributed.ProcessGroup`: they are this rank's
+            part of them, and every rank calls with the same points. The result is that of the union, with the `plan`
+            and `transform` of this rank's samples; plan masses are parts of the union's.
 
     Returns:
         `Transport`: bounds, gap, potential, plan, and the status that says why the solver stopped.
@@ -63,6 +71,7 @@ def transport(
     Raises:
         ValueError: unusable inputs, named.
         ImportError, RuntimeError: the engine asked for is not installed, or cannot compile; names the remedy.
+        RankError: another rank failed, has other points, or did not call within the group's timeout.
         ConvergenceError: `exact` was asked for and not reached; carries the best result.
 
     Warns:
@@ -79,7 +88,10 @@ def transport(
     check_tolerance(tolerance)
     check_count(max_steps, "max_steps")
     check_engine(engine)
-    problem = make_problem(points, samples, p, point_weights, sample_weights, dtype=torch.float64 if exact else None)
+    dtype = torch.float64 if exact else None
+    problem = problem_on(
+        as_ranks(group), "transport", points, samples, p, point_weights, sample_weights, dtype=dtype, state=start
+    )
     gap = EXACT_GAP if exact else tolerance
     result = solve(problem, tolerance=gap, exact=exact, start=start, max_steps=max_steps, engine=engine)
     if result.status is not Status.CONVERGED:
@@ -100,7 +112,7 @@ def report_unconverged(result: Transport, tolerance: float, *, exact: bool) -> N
 
 def check_tolerance(tolerance: float) -> None:
     """Raise ValueError unless 0 < tolerance < 1."""
-    if not 0 < tolerance < 1:
+    if not is_real(tolerance) or not 0 < tolerance < 1:
         raise ValueError(f"tolerance: got {tolerance!r}; expected a relative gap in (0, 1), such as 1e-3.")
 
 
@@ -124,6 +136,11 @@ def solve(
     Points of weight zero are left out and given their potential afterwards. If float32 cannot tell a gap of the
     tolerance from its own rounding, the problem is solved in float64.
     """
+    if isinstance(problem, Shard) and problem.count <= _held_by_all(len(problem.x)):
+        whole = problem.whole()
+        return problem.own_result(
+            solve(whole, tolerance=tolerance, exact=exact, start=start, max_steps=max_steps, engine=engine)
+        )
     v = None if start is None else check_start(start, problem)
     support = problem.b > 0
     settings = (tolerance, exact, max_steps, engine)
@@ -193,9 +210,14 @@ def _part(v: Tensor | None, support: Tensor) -> Tensor | None:
     return None if v is None else v[support]
 
 
+def _held_by_all(n: int) -> int:
+    """Samples up to which every rank solves the whole problem: as many as the largest subsample of n points."""
+    return max(LEAST_SAMPLES, COARSE * n, min(FINE * n, MOST))
+
+
 def check_start(start: Tensor, problem: Problem) -> Tensor:
     """The starting potential as float64 on the problem's device, or ValueError."""
-    v = torch.as_tensor(start).detach().to(problem.b)
+    v = real_tensor(start, "start").to(problem.b)
     if v.shape != problem.b.shape or not bool(torch.isfinite(v).all()):
         raise ValueError(
             f"start: got shape {tuple(v.shape)}; expected {len(problem.b)} finite numbers, one for each point. "
@@ -221,5 +243,5 @@ def _idle_potential(problem: Problem, support: Tensor, used: Tensor, transform: 
     potential[support] = used
     for i in (~support).nonzero()[:, 0].tolist():
         point = problem.x[i].expand_as(problem.y)
-        potential[i] = (paired(problem.y, point, problem.p) - transform).min()
+        potential[i] = problem.least((paired(problem.y, point, problem.p) - transform).min())
     return potential

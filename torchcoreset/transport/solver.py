@@ -13,7 +13,6 @@ Each pass over all samples yields a lower bound D(v), each plan an upper bound, 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -23,9 +22,9 @@ from .balance_lists import Lists, balance_lists
 from .choose import make_engine
 from .cost import paired, pairwise, pairwise_exact
 from .curvature import Curvature, curvature_of
-from .deterministic import kth_smallest
 from .engine import Engine, HardPass
 from .line import sorted_transport
+from .movable import Movable, within_quota
 from .multiscale import coarse_potential, coarse_sample
 from .newton import anneal, settle, target_ambiguity
 from .problem import Problem
@@ -33,6 +32,7 @@ from .result import Coupling, Status, Transport
 
 FINE = 100  # samples a point in the last subsample
 MOST = 1 << 18  # samples in it: their lists fill some hundred MiB
+SORTED = 1 << 26  # samples on the line beyond which they are not sorted in one place: 1 GiB with their weights
 # Of moving one sample explicitly, in elements of a pass. Measured: with 1e5 cold solves were up to 1.7 times slower.
 MOVE_COST = 1e4
 FEWEST_STEPS = 10  # with which an approach is begun
@@ -71,7 +71,7 @@ class Solver:
         """Whether float32 rounds by more than half the gap allowed, judged by a first look at the value."""
         if start is not None:
             self.first = self._look(start)
-            dual, self.mean = self.first.dual, float(self.problem.a @ self.first.cost)
+            dual, self.mean = self.first.dual, self.problem.mean(self.first.cost)
         else:
             sample = coarse_sample(self.engine)
             cells = sample.hard(self.potential)
@@ -106,7 +106,7 @@ class Solver:
 
     def ascend(self, start: Tensor | None) -> tuple[Tensor, HardPass, Curvature | None]:
         """Approach and correct: a potential near the best, its cells, and the curvature there if it has been needed."""
-        n, m = len(self.problem.x), len(self.problem.y)
+        n, m = len(self.problem.x), self.problem.count
         v, cells, curvature = self._approach(start)
         if curvature is not None:
             v, cells = self._correct(v, cells, curvature)
@@ -146,14 +146,15 @@ class Solver:
         problem, engine = self.problem, self.engine
         if len(problem.x) == 1:
             return self.potential, self._look(self.potential), None
-        if problem.x.shape[1] == 1:  # sorting solves it, whatever the power
-            v, plan = sorted_transport(problem)
-            self._keep_plan(plan, float(plan_cost(problem, plan)))
+        if problem.x.shape[1] == 1 and problem.count <= SORTED:  # sorting solves it, whatever the power
+            v, plan = sorted_transport(problem.whole())
+            plan = problem.own(plan)
+            self._keep_plan(plan, plan_cost(problem, plan))
             return v, self._look(v), None
         first = self.first
         if self.mean == 0:
             first = first or self._look(self.potential)
-            self.mean = float(problem.a @ first.cost)
+            self.mean = problem.mean(first.cost)
             if self.mean == 0:  # every sample lies on a point: all that is left is to share them
                 return self.potential, first, None
         mean = self.mean
@@ -174,12 +175,12 @@ class Solver:
 
     def _approach_from(self, start: Tensor, first: HardPass, least: float) -> tuple[Tensor, HardPass, Curvature]:
         """The same from a potential of nearby points, whose cells are given."""
-        b, m = self.problem.b, len(self.problem.y)
+        b, m = self.problem.b, self.problem.count
         sample = self._fine_sample()
         far = _marginal_error(first, self.problem) > max(NEAR, SURPLUS * len(b) / m)
         # Between its two nearest points a sample is undecided if its slack is below eta.
         undecided = max(1, math.ceil((BLURRED if far else target_ambiguity(sample)) * m))
-        eta = max(float(kth_smallest(first.slack, undecided)), least)
+        eta = max(float(self.problem.kth_smallest(first.slack, undecided)), least)
         lists = sample.candidates(start, eta)
         if not far:
             return start, first, settle(lists, start, eta, least)
@@ -188,7 +189,7 @@ class Solver:
 
     def _correct(self, v: Tensor, cells: HardPass, curvature: Curvature) -> tuple[Tensor, HardPass]:
         """Newton steps with the gradient of all samples, while they pay: a pass costs less than moving many samples."""
-        b, m = self.problem.b, len(self.problem.y)
+        b, m = self.problem.b, self.problem.count
         scale = 1.0
         for _ in range(CORRECTIONS):
             g = b - cells.mass
@@ -213,51 +214,48 @@ class Solver:
         n = len(problem.x)
         surplus = cells.mass - problem.b
         movable = self._movable(cells, surplus, widen)
-        arguments = (
-            cells.cell[movable].cpu().numpy(),
-            problem.a[movable].cpu().numpy(),
-            surplus.cpu().numpy(),
-            v.cpu().numpy(),
-        )
-        budget = 0.0 if self.exact else BUDGET * self.tolerance * float(problem.a @ cells.cost) / widen
+        arguments = tuple(t.cpu().numpy() for t in (movable.cell, movable.a, surplus, v))
+        budget = 0.0 if self.exact else BUDGET * self.tolerance * problem.mean(cells.cost) / widen
         allowance = 16 * problem.rounding
         if n > DENSE_BALANCE:
             lists = self._lists(cells, movable, v, widen)
             balanced = balance_lists(lists, *arguments, allowance=allowance, budget=budget)
         else:
             block = pairwise_exact if self.exact and problem.p < 2 else pairwise
-            cost = block(problem.y[movable].double(), problem.x.double(), problem.p).cpu().numpy()
+            cost = block(movable.y.double(), problem.x.double(), problem.p).cpu().numpy()
             balanced = balance(cost, *arguments, allowance=allowance, budget=budget)
         rows, cols, mass = (
             torch.as_tensor(array).to(v.device) for array in (balanced.rows, balanced.cols, balanced.mass)
         )
         fixed = torch.ones(len(problem.y), dtype=torch.bool, device=v.device)
-        fixed[movable] = False
+        fixed[movable.index[movable.index >= 0]] = False
         still = fixed.nonzero()[:, 0]
-        value = float(problem.a[still] @ cells.cost[still])
-        value += float(mass @ paired(problem.y[movable[rows]], problem.x[cols], problem.p))
+        value = float(problem.totals(problem.a[still] @ cells.cost[still]))
+        value += float(mass @ paired(movable.y[rows], problem.x[cols], problem.p))
+        index = movable.index[rows]
+        here = index >= 0
         plan = Coupling(
-            torch.cat((still, movable[rows])),
-            torch.cat((cells.cell[still], cols)),
-            torch.cat((problem.a[still], mass)),
+            torch.cat((still, index[here])),
+            torch.cat((cells.cell[still], cols[here])),
+            torch.cat((problem.a[still], mass[here])),
             (len(problem.y), n),
         )
         self._keep_plan(plan, value)
         return torch.as_tensor(balanced.potential).to(v)
 
-    def _movable(self, cells: HardPass, surplus: Tensor, widen: int) -> Tensor:
-        """Indices of the samples that may change cell: those of each cell with the least slack."""
+    def _movable(self, cells: HardPass, surplus: Tensor, widen: int) -> Movable:
+        """The samples that may change cell: those of each cell with the least slack."""
         problem = self.problem
-        n, m = len(problem.x), len(problem.y)
+        n, m = len(problem.x), problem.count
         quota = widen * (QUOTA + 4 * surplus.abs() * m + 2 * float(surplus.abs().sum()) * m / n)
         limit = max(n, MOVABLE_ELEMENTS // (n if n <= DENSE_BALANCE else ROW_ELEMENTS))
-        quota *= min(1.0, limit / float(torch.minimum(quota, _counts(cells.cell, n)).sum()))
+        counts = problem.totals(_counts(cells.cell, n))
+        quota *= min(1.0, limit / float(torch.minimum(quota, counts).sum()))
         order = self._least_slack(cells, quota.ceil())
         order = order[torch.argsort(cells.cell[order], stable=True)]
-        cell = cells.cell[order]
-        first = torch.searchsorted(cell, torch.arange(n, device=cell.device))
-        rank = torch.arange(len(order), device=cell.device) - first[cell]
-        return order[(rank < quota[cell]) & (problem.a[order] > 0)]
+        order = order[within_quota(cells.cell[order], quota) & (problem.a[order] > 0)]
+        here = Movable(problem.y[order], problem.a[order], cells.cell[order], cells.slack[order], order)
+        return problem.gathered(here, quota)
 
     def _least_slack(self, cells: HardPass, quota: Tensor) -> Tensor:
         """Indices of samples by their slack: at least the `quota` (n,) of each cell with the least."""
@@ -271,31 +269,34 @@ class Solver:
         rest = lacking[cells.cell].nonzero()[:, 0]
         return torch.cat((order[~lacking[cells.cell[order]]], rest[torch.argsort(cells.slack[rest])]))
 
-    def _lists(self, cells: HardPass, movable: Tensor, v: Tensor, widen: int) -> Lists:
+    def _lists(self, cells: HardPass, movable: Movable, v: Tensor, widen: int) -> Lists:
         """Of each movable sample the points that it may go to, its own among them."""
         problem = self.problem
         n = len(problem.x)
-        part = type(self.engine)(replace(problem, y=problem.y[movable], a=problem.a[movable]))  # not counted as a pass
-        margin = widen * LISTED * float(cells.slack[movable].double().mean())
+        few = Problem(x=problem.x, b=problem.b, y=movable.y, a=movable.a, equal=problem.equal, p=problem.p)
+        part = self.engine.apart(few)  # not counted as a pass
+        margin = widen * LISTED * float(movable.slack.double().mean())
         # Whoever lacks mass is listed by its own samples and by more than what it lacks.
         lacks = problem.b - cells.mass
         supply = torch.where(lacks > 0, problem.b + widen * lacks, 0.0)
-        rows, cols = part.lists(v, margin, supply)
-        own = torch.arange(len(movable), device=v.device) * n + cells.cell[movable]
+        rows, cols, _ = part.lists(v, margin, supply)
+        own = torch.arange(len(movable.y), device=v.device) * n + movable.cell
         key = torch.unique(torch.cat((rows.long() * n + cols, own)))
         rows, cols = key // n, key % n
         cost = paired(part.problem.y[rows], problem.x[cols], problem.p)
-        offsets = torch.searchsorted(rows, torch.arange(len(movable) + 1, device=v.device))
+        offsets = torch.searchsorted(rows, torch.arange(len(movable.y) + 1, device=v.device))
         return Lists(*(t.cpu().numpy() for t in (offsets, cols, cost)))
 
     def _keep_plan(self, plan: Coupling, value: float) -> None:
         """Keep the plan if it is better; what no path could move is first spread over whoever lacks it."""
-        excess = plan.column_sums() - self.problem.b
+        received = plan.column_sums()
+        excess = self.problem.totals(received) - self.problem.b
         if float(excess.abs().max()) > 10 * DUST / len(excess):
+            excess = self.problem.own_surplus(received, excess)
             arrays = spread(*(t.cpu().numpy() for t in (plan.rows, plan.cols, plan.mass, excess)))
             rows, cols, mass = (torch.as_tensor(array).to(excess.device) for array in arrays)
             plan = Coupling(rows, cols, mass, plan.shape)
-            value = float(plan_cost(self.problem, plan))
+            value = plan_cost(self.problem, plan)
         if value < self.value:
             self.value, self.plan = value, plan
 
@@ -325,9 +326,9 @@ def _marginal_error(cells: HardPass, problem: Problem) -> float:
     return float((cells.mass - problem.b).abs().sum()) / 2
 
 
-def plan_cost(problem: Problem, plan: Coupling) -> Tensor:
-    """Cost of a plan, sum pi c, 0-d float64, a block of entries at a time."""
+def plan_cost(problem: Problem, plan: Coupling) -> float:
+    """Cost of a plan, sum pi c, a block of entries at a time."""
     total = problem.a.new_zeros(())
     for rows, cols, mass in plan.blocks():
         total += mass @ paired(problem.y[rows], problem.x[cols], problem.p)
-    return total
+    return float(problem.totals(total))

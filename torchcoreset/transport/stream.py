@@ -12,10 +12,11 @@ from torch import Tensor
 
 from .choose import make_engine
 from .drift import Moments, features, first_moments, watched
-from .engine import Engine, HardPass
+from .engine import HardPass
+from .multiscale import LEAST_SAMPLES
 from .problem import Problem
 from .result import Coupling
-from .running import Running, advance, batch_sums, begin, ceiling, least_smoothing, moved, rejuvenated
+from .running import FINE, Running, advance, batch_sums, begin, ceiling, least_smoothing, moved, rejuvenated
 
 # Batches remembered, and samples a point among them, before a stream is tracked.
 WARM_BATCHES, WARM_SAMPLES = 10.0, 10.0
@@ -171,16 +172,16 @@ def follow(
     """
     if not float(problem.b.min()) > 0:
         return _without_idle(memory, problem, points, samples, problem.b > 0, forgetting, engine)
-    passes = make_engine(problem, engine)
     if memory is None or not memory.running.fits(points, problem.p):
-        return _first(passes, points, samples)
+        return _first(problem, points, samples, engine)
+    passes = make_engine(problem, engine)
     running = moved(memory.running, points, problem.b)
     cells = passes.hard(running.potential)
     sums = batch_sums(passes, running, cells)
+    means = problem.totals(features(samples, problem.a, memory.moments.origin))
     least = 0.0 if sums.overlap is None else least_smoothing(problem)
     after = advance(running, sums, problem.b, least, forgetting)
     share = sums.worth / after.numbers.typical
-    means = features(samples, problem.a, memory.moments.origin)
     moments, has_moved = watched(memory.moments, means, sums.worth, share, forgetting)
     drifts, is_new = _drifts(memory.drifts, after.numbers.batches, has_moved)
     if has_moved:
@@ -189,12 +190,17 @@ def follow(
     return (*_result(problem, running, cells, memory), memory, is_new)
 
 
-def _first(passes: Engine, points: Tensor, samples: Tensor) -> tuple[StreamTransport, Coupling, Memory, bool]:
+def _first(
+    problem: Problem, points: Tensor, samples: Tensor, engine: str
+) -> tuple[StreamTransport, Coupling, Memory, bool]:
     """The first batch, which is measured at its own potential."""
-    problem = passes.problem
-    running = begin(passes, points)
+    passes = make_engine(problem, engine)
+    small = problem.count <= max(LEAST_SAMPLES, FINE * len(problem.x))
+    running = begin(make_engine(problem.whole(), engine) if small else passes, points)
     cells = passes.hard(running.potential)
-    moments = first_moments(samples, problem.a, running.numbers.samples)
+    origin = problem.totals(problem.a @ samples.double())
+    means = problem.totals(features(samples, problem.a, origin))
+    moments = first_moments(origin, means, running.numbers.samples)
     memory = Memory(running=running, moments=moments, drifts=problem.b.new_zeros(2))
     return (*_result(problem, running, cells, memory), memory, False)
 

@@ -1,0 +1,1 @@
+"""Two processes on this machine that talk by gloo."""

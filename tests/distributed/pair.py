@@ -1,0 +1,85 @@
+"""Two processes that stay for all tests, with a fresh process group for each task: starting them takes longest."""
+
+from __future__ import annotations
+
+import multiprocessing
+import traceback
+from collections.abc import Callable
+from datetime import timedelta
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+RANKS = 2
+
+
+class Pair:
+    """The processes.
+
+    Args:
+        folder: where they meet.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._folder, self._tasks = folder, 0
+        self._pipes, self._processes = [], []
+        for rank in range(RANKS):
+            here, there = context.Pipe()
+            process = context.Process(target=serve, args=(rank, there), daemon=True)
+            process.start()
+            self._pipes.append(here)
+            self._processes.append(process)
+
+    def run(self, task: Callable[..., Any], *args: Any, patience: float = 30.0, limit: float = 60.0) -> list[Any]:
+        """What `task(rank, *args)` gives on each rank: its result, or the exception that it raised.
+
+        Args:
+            patience: seconds after which the group gives up.
+            limit: seconds after which the test does: a hang.
+        """
+        self._tasks += 1
+        store = f"file://{self._folder}/{self._tasks}"
+        for pipe in self._pipes:
+            pipe.send((task, args, store, patience))
+        results = []
+        for rank, pipe in enumerate(self._pipes):
+            if not pipe.poll(limit):
+                self.close()
+                raise TimeoutError(f"rank {rank} hangs in {task.__name__}")
+            results.append(pipe.recv())
+        return results
+
+    def all(self, task: Callable[..., Any], *args: Any) -> list[Any]:
+        """The same, where no rank may fail."""
+        results = self.run(task, *args)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+        return results
+
+    def close(self) -> None:
+        """End the processes."""
+        for process in self._processes:
+            process.kill()
+            process.join()
+
+
+def serve(rank: int, pipe: Connection) -> None:
+    """Do tasks until the end."""
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    while True:
+        task, args, store, patience = pipe.recv()
+        dist.init_process_group(
+            "gloo", init_method=store, rank=rank, world_size=RANKS, timeout=timedelta(seconds=patience)
+        )
+        try:
+            result = task(rank, *args)
+        except Exception as error:
+            error.add_note(traceback.format_exc())
+            result = error
+        dist.destroy_process_group()
+        pipe.send(result)

@@ -1,0 +1,178 @@
+"""`transport` on two ranks is transport on the union."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+import torchcoreset as tc
+from torchcoreset.errors import RankError
+from torchcoreset.transport.ranks import Ranks
+from torchcoreset.transport.shard import problem_on
+
+from .pair import Pair
+
+pytestmark = pytest.mark.distributed
+
+
+def cloud(m: int, d: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(m, d, generator=generator, dtype=dtype) * torch.linspace(1, 2, d, dtype=dtype)
+
+
+def parts(rows: Tensor, first: int) -> list[Tensor]:
+    return [rows[:first], rows[first:]]
+
+
+def solve(rank: int, x: Tensor, shards: list[Tensor], weights: list[Tensor] | None, options: dict) -> tc.Transport:
+    return tc.transport(
+        x, shards[rank], sample_weights=None if weights is None else weights[rank], group="world", **options
+    )
+
+
+def assert_union(found: list[tc.Transport], whole: tc.Transport, within: float = 1e-9) -> None:
+    for result in found:
+        assert result.value == pytest.approx(whole.value, rel=within)
+        assert result.lower == pytest.approx(whole.lower, rel=within)
+        assert torch.allclose(result.potential, whole.potential, rtol=0, atol=within * whole.value)
+        # At an exact optimum some samples lie on a boundary, and rounding says on which side.
+        boundary = 0 if result.gap > 0 else 3 / whole.plan.shape[0]
+        assert torch.allclose(result.cell_mass, whole.cell_mass, rtol=0, atol=boundary + 1e-12)
+        assert result.steps == whole.steps
+        assert result.status is whole.status
+    assert torch.equal(found[0].potential, found[1].potential)
+    assert torch.allclose(torch.cat([result.transform for result in found]), whole.transform, atol=1e-9)
+    rows = [found[0].plan.rows, found[1].plan.rows + found[0].plan.shape[0]]
+    plan = tc.Coupling(
+        torch.cat(rows),
+        torch.cat([result.plan.cols for result in found]),
+        torch.cat([result.plan.mass for result in found]),
+        whole.plan.shape,
+    )
+    assert torch.allclose(plan.to_sparse().to_dense(), whole.plan.to_sparse().to_dense(), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("m", "first", "n", "d", "weighted", "options"),
+    [
+        (6000, 3000, 20, 2, False, {}),
+        (6000, 700, 20, 3, False, {"exact": True}),
+        (6000, 5000, 20, 2, True, {"p": 1, "tolerance": 1e-4}),
+        (800, 100, 20, 2, False, {}),  # small: every rank solves it
+        (5000, 2000, 10, 1, False, {"p": 1.5}),  # the line
+    ],
+)
+def test_it_is_that_of_the_union(pair: Pair, m: int, first: int, n: int, d: int, weighted: bool, options: dict) -> None:
+    y, x = cloud(m, d), cloud(n, d, seed=1)
+    weights = torch.rand(m, generator=torch.Generator().manual_seed(2), dtype=torch.float64) if weighted else None
+    whole = tc.transport(x, y, sample_weights=weights, **options)
+    shards = None if weights is None else parts(weights, first)
+    found = pair.all(solve, x, parts(y, first), shards, options)
+    assert_union(found, whole)
+
+
+def test_points_that_are_merged_first(pair: Pair) -> None:
+    y, x = cloud(30000, 4), cloud(260, 4, seed=1)
+    whole = tc.transport(x, y, tolerance=1e-4)
+    for result in pair.all(solve, x, parts(y, 9000), None, {"tolerance": 1e-4}):
+        assert result.lower == pytest.approx(whole.lower, rel=1e-12)
+        assert torch.allclose(result.potential, whole.potential, rtol=0, atol=1e-12)
+        # Detours within the tolerance depend on rounding: samples times 1 + 1e-15 change this value in one process too.
+        assert abs(result.value - whole.value) <= whole.value * max(result.gap, whole.gap)
+
+
+def test_a_start_is_followed(pair: Pair) -> None:
+    y, x = cloud(8000, 2), cloud(25, 2, seed=1)
+    for moved in (1e-3, 0.3):  # near, and far enough to be blurred and annealed again
+        start = tc.transport(x + moved, y).potential
+        options = {"start": start, "tolerance": 1e-5}
+        assert_union(pair.all(solve, x, parts(y, 3000), None, options), tc.transport(x, y, **options))
+
+
+def test_idle_points_and_sorted_shards(pair: Pair) -> None:
+    y, x = cloud(6000, 2), cloud(20, 2, seed=1)
+    y = y[y[:, 0].argsort()]
+    b = torch.ones(20)
+    b[3] = 0
+    options = {"point_weights": b, "tolerance": 1e-4}
+    assert_union(pair.all(solve, x, parts(y, 2500), None, options), tc.transport(x, y, **options))
+
+
+def select(rank: int, values: list[Tensor], k: int) -> float:
+    return float(Ranks(torch.distributed.group.WORLD).kth_smallest(values[rank], k))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_selection(pair: Pair, dtype: torch.dtype) -> None:
+    values = torch.rand(1000, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    values[:5], values[990:] = 0, torch.inf
+    for k in (1, 6, 400, 995):
+        assert pair.all(select, parts(values, 300), k) == [float(values.sort().values[k - 1])] * 2
+
+
+def divide(rank: int, received: list[Tensor], surplus: Tensor) -> Tensor:
+    x, y = cloud(len(surplus), 2), cloud(10, 2, seed=1)
+    ranks = Ranks(torch.distributed.group.WORLD)
+    shard = problem_on(ranks, "tests", x, y, 2)
+    return shard.own_surplus(received[rank], surplus)
+
+
+def test_a_surplus_is_divided_between_the_ranks(pair: Pair) -> None:
+    received = [torch.tensor([0.1, 0.2, 0.0, 0.1]).double(), torch.tensor([0.3, 0.1, 0.2, 0.0]).double()]
+    surplus = torch.tensor([0.15, 0.2, -0.05, -0.3]).double()
+    parts_of_it = pair.all(divide, received, surplus)
+    assert torch.allclose(sum(parts_of_it), surplus)
+    for part, held in zip(parts_of_it, received, strict=True):
+        assert abs(float(part.sum())) < 1e-15  # each rank's own plan stays one
+        assert bool((part <= held + 1e-15).all())
+
+
+def failing(rank: int, x: Tensor, shards: list[Tensor], change: str) -> None:
+    y = shards[rank]
+    if rank == 1 and change == "empty":
+        y = y[:0]
+    if rank == 1 and change == "points":
+        x = x + 1e-3
+    if rank == 1 and change == "nan":
+        y = y * torch.nan
+    tc.transport(x, y, group="world")
+
+
+@pytest.mark.parametrize(
+    ("change", "first", "second"),
+    [
+        ("empty", "transport failed on rank 1 of 2: ValueError: samples: got shape", "samples: got shape"),
+        ("nan", "transport failed on rank 1 of 2: ValueError: samples: 3000 of 3000 rows hold NaN", "samples: 3000"),
+        ("points", "points: rank 1 has others than rank 0", "points: rank 1 has others than rank 0"),
+    ],
+)
+def test_bad_input_on_one_rank_is_an_error_on_both(pair: Pair, change: str, first: str, second: str) -> None:
+    found = pair.run(failing, cloud(20, 2, seed=1), parts(cloud(6000, 2), 3000), change)
+    assert isinstance(found[0], RankError)
+    assert str(found[0]).startswith(f"group: {first}" if change != "points" else first)
+    assert str(found[1]).startswith(second)
+
+
+def leaving(rank: int, x: Tensor, shards: list[Tensor]) -> None:
+    if rank == 0:
+        tc.transport(x, shards[rank], group="world")
+    else:
+        import time
+
+        time.sleep(3)
+
+
+def test_a_rank_that_does_not_call_is_a_clear_error(pair: Pair) -> None:
+    found = pair.run(leaving, cloud(20, 2, seed=1), parts(cloud(6000, 2), 3000), patience=1.0)
+    assert isinstance(found[0], RankError)
+    assert "rank 0 of 2 waited in vain" in str(found[0])
+
+
+@pytest.mark.parametrize(
+    ("group", "message"),
+    [("world", "before any process group was initialised"), ("all", "expected None"), (3, "expected None")],
+)
+def test_group_is_checked(group: object, message: str) -> None:
+    with pytest.raises(ValueError, match=f"group: got .*{message}"):
+        tc.transport(cloud(3, 2), cloud(10, 2), group=group)

@@ -1,0 +1,112 @@
+"""Files of arrays by name, .npz, .pt and .safetensors: written whole or not at all, and read without running anything.
+
+A .npz file is read without pickle and a .pt file with weights_only, so that a file from anywhere is only numbers, or
+refused.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .atomic import replacing
+
+FORMATS = (".npz", ".pt", ".safetensors")
+
+
+def read_arrays(path: str | Path) -> dict[str, Any]:
+    """Arrays or tensors by name, on the CPU, and text as it is.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ImportError: safetensors is not installed.
+        ValueError: another suffix, a damaged file, or one that holds anything but plain arrays, tensors and text.
+    """
+    path, suffix = Path(path), _suffix(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"path: there is no file {path}.")
+    if suffix == ".safetensors":
+        _safetensors()
+    try:
+        return {".npz": _read_npz, ".pt": _read_pt, ".safetensors": _read_safetensors}[suffix](path)
+    except Exception as error:  # zip, zlib, pickle, numpy and torch raise errors of many kinds for a damaged file
+        # torch's text goes on to advise trusting the file, which is no advice.
+        text = "" if suffix == ".pt" else f" ({error})"
+        raise ValueError(
+            f"path: {path} is no {suffix} file of plain arrays{text}; expected a file by Coreset.save, whole, "
+            "without pickled objects."
+        ) from error
+
+
+def write_arrays(path: str | Path, tensors: Mapping[str, Tensor], text: Mapping[str, str]) -> None:
+    """Write tensors and text by name; a process that dies meanwhile leaves the old file, or none."""
+    path, suffix = Path(path), _suffix(path)
+    if suffix == ".safetensors":
+        _safetensors()
+    held = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    with replacing(path) as beside:
+        if suffix == ".safetensors":
+            from safetensors.torch import save_file
+
+            save_file(held, beside, metadata=dict(text))
+        elif suffix == ".npz":
+            columns: dict[str, Any] = {**{name: wide(tensor).numpy() for name, tensor in held.items()}, **text}
+            with open(beside, "wb") as file:
+                np.savez(file, **columns)
+        else:
+            torch.save({**held, **text}, beside)
+
+
+def load_tensors(path: str | Path) -> Any:
+    """What `torch.save` wrote, on the CPU, if it is tensors, numbers, text, and lists and dicts of them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of the pickle protocols of files that are then refused
+        return torch.load(path, map_location="cpu", weights_only=True)
+
+
+def wide(tensor: Tensor) -> Tensor:
+    """The tensor in a dtype that NumPy has: it lacks bfloat16, and float32 holds both half precisions exactly."""
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+
+
+def _read_npz(path: Path) -> dict[str, Any]:
+    # Opened here: numpy leaves a damaged file open.
+    with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+        return {name: str(array) if array.dtype.kind == "U" else array for name, array in arrays.items()}
+
+
+def _read_pt(path: Path) -> dict[str, Any]:
+    held = load_tensors(path)
+    if not isinstance(held, dict):
+        raise ValueError(f"it holds a {type(held).__name__}")
+    return {str(name): part for name, part in held.items()}
+
+
+def _read_safetensors(path: Path) -> dict[str, Any]:
+    from safetensors import safe_open
+
+    with safe_open(path, framework="pt") as file:
+        return {**{name: file.get_tensor(name) for name in file.keys()}, **(file.metadata() or {})}  # noqa: SIM118
+
+
+def _safetensors() -> None:
+    try:
+        import safetensors.torch  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            "path: .safetensors files need safetensors: pip install 'torchcoreset[safetensors]'."
+        ) from error
+
+
+def _suffix(path: str | Path) -> str:
+    suffix = Path(path).suffix
+    if suffix not in FORMATS:
+        raise ValueError(f"path: got {path}; expected a file name that ends in .pt or .npz, or .safetensors.")
+    return suffix

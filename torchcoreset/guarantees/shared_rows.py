@@ -1,0 +1,80 @@
+"""Fresh rows of several ranks: what all need is taken in turn, and each then certifies with rows of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Generator, Tensor
+
+from ..errors import RankError
+from ..sources import Source
+from ..transport.ranks import Ranks
+from .fresh import FreshRows
+
+WHY = "Give every rank rows that can be used, or leave that rank out of the group."
+
+
+def generator_of(ranks: Ranks, seed: Generator) -> Generator:
+    """A generator for this rank: equal seeds must not give all ranks the same samples."""
+    numbers = torch.randint(2**62, (ranks.size,), generator=seed, device=seed.device)
+    return Generator().manual_seed(int(numbers[ranks.rank]))
+
+
+class SharedRows(FreshRows):
+    """Rows that several ranks draw from a source each, none of them twice.
+
+    `take` gives all ranks the same rows: the next of every rank in turn, as if one source had been dealt out to the
+    ranks like cards, which is how `torch.utils.data.DistributedSampler` does it. `batches` gives this rank's own.
+
+    Args:
+        ranks: who takes part.
+        source, device, generator: of this rank, as for `FreshRows`.
+    """
+
+    def __init__(self, ranks: Ranks, source: Source, device: torch.device, generator: Generator) -> None:
+        super().__init__(source, device, generator)
+        self._ranks, self._turn = ranks, 0
+        sizes = ranks.table(torch.tensor([-1 if self.size is None else self.size])).flatten().tolist()
+        self.size = None if min(sizes) < 0 else sum(sizes)
+
+    def take(self, count: int) -> Tensor:
+        ranks, place = self._ranks, self._place()
+
+        def prepare() -> tuple[Tensor, Sequence[float]]:
+            rows = self._own(count)
+            return rows, (len(rows), rows.shape[1])
+
+        rows, facts = ranks.agree("certify", prepare, 2, WHY)
+        dimensions = {int(d) for length, d in facts.tolist() if length}
+        if len(dimensions) > 1:
+            raise RankError(
+                f"source: the ranks have samples of dimensions {sorted(dimensions)}; expected one. Give all of them "
+                "the same columns."
+            )
+        if not dimensions:
+            return rows
+        rows = rows if len(rows) else rows.new_empty(0, dimensions.pop())
+        turns = torch.arange(len(rows)) * ranks.size + place
+        parts = ranks.gather(rows, turns)
+        everyones, order = (torch.cat(columns) for columns in zip(*parts, strict=True))
+        self._turn = (self._turn + count) % ranks.size
+        return everyones[torch.argsort(order).to(everyones.device)]
+
+    def put_back(self, rows: Tensor) -> None:
+        super().put_back(rows[self._ranks.rank :: self._ranks.size])
+
+    def batches(self, count: int) -> Iterator[Tensor]:
+        return super().batches(self.share(count))
+
+    def _own(self, count: int) -> Tensor:
+        """This rank's next rows of `count` in all."""
+        share = self.share(count)
+        return self._taken(share) if share else torch.empty(0, 0, device=self._device)
+
+    def share(self, count: int) -> int:
+        return (count - self._place() + self._ranks.size - 1) // self._ranks.size
+
+    def _place(self) -> int:
+        """How many other ranks come before this one."""
+        return (self._ranks.rank - self._turn) % self._ranks.size

@@ -1,0 +1,96 @@
+"""Figures that are registered nowhere, the colours of all pictures, and arrays of what is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+# Told apart by colour-blind readers too: the coreset, what it is compared with, further ones.
+COLOURS = ("#d1495b", "#2e6f95", "#5b8c5a", "#8d6a9f", "#e09f3e", "#555555")
+GREY = "#c9c9c9"
+SHOWN = 8000  # more samples than these only blacken the paper; a fixed random part of them is drawn
+
+
+def canvas(width: float, height: float, rows: int = 1, columns: int = 1, **gridspec: Any) -> tuple[Any, Any]:
+    """A figure of so many inches, and its axes as an array (rows, columns).
+
+    Without pyplot no window opens, and nothing has to be closed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("pictures need matplotlib: pip install 'torchcoreset[plot]'.") from error
+    figure = Figure(figsize=(width, height), dpi=130, layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, gridspec_kw=gridspec)
+    for axis in axes.flat:
+        axis.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def table(name: str, values: Any) -> Floats:
+    """Rows as an array (rows, d), from a Coreset or anything else with points, a tensor, or an array.
+
+    Raises:
+        ValueError: not a table of finite numbers.
+    """
+    values = getattr(values, "points", values)
+    held = values.detach().cpu() if isinstance(values, torch.Tensor) else values
+    array = np.asarray(held, dtype=np.float64)
+    if array.ndim != 2 or 0 in array.shape or not np.isfinite(array).all():
+        what = f"shape {array.shape}" if array.ndim != 2 or 0 in array.shape else "numbers that are not finite"
+        raise ValueError(f"{name}: got {what}; expected (rows, d) finite numbers, at least one row.")
+    return array
+
+
+def both(coreset: Any, data: Any) -> tuple[Floats, Floats]:
+    """Points and data, of equal dimension; of very many data a part."""
+    points, rows = table("coreset", coreset), table("data", data)
+    if points.shape[1] != rows.shape[1]:
+        raise ValueError(
+            f"data: got {rows.shape[1]} columns for points with {points.shape[1]}; expected as many. "
+            "Draw the points over the data they were built from, with the same columns and scaling."
+        )
+    return points, rows
+
+
+def some(rows: Floats) -> Floats:
+    """At most SHOWN rows, the same ones each time."""
+    return rows[np.random.default_rng(0).permutation(len(rows))[:SHOWN]]
+
+
+def dot(rows: Floats) -> float:
+    """The area of a sample's mark: larger where there are few."""
+    return float(np.clip(8000 / len(rows), 3, 14))
+
+
+def areas(coreset: Any, size: float) -> Floats:
+    """The area of each point's mark, in proportion to its weight; `size` on average."""
+    weights = getattr(coreset, "weights", None)
+    if weights is None:
+        return np.full(len(table("coreset", coreset)), size)
+    share = weights.detach().cpu().double().numpy()
+    return np.asarray(size * len(share) * share / share.sum(), dtype=np.float64)
+
+
+def onto_main_axes(data: Floats) -> Callable[[Floats], Floats]:
+    """A projection onto two dimensions: none of the plane, else on the two main axes of the data."""
+    if data.shape[1] == 2:
+        return lambda x: x
+    mean = data.mean(0)
+    axes = np.linalg.eigh((data - mean).T @ (data - mean))[1][:, :-3:-1]
+    axes = axes * np.sign(axes[np.abs(axes).argmax(0), np.arange(axes.shape[1])])  # eigenvectors have no own sign
+    return lambda x: (x - mean) @ axes
+
+
+def bare(axis: Any, *, equal: bool = True) -> None:
+    """No ticks and no frame: for places whose units say nothing."""
+    axis.set(xticks=[], yticks=[])
+    axis.spines[:].set_visible(False)
+    if equal:
+        axis.set_aspect("equal", adjustable="datalim")

@@ -1,0 +1,235 @@
+"""One problem whose samples lie on several ranks: each holds all points and its own samples.
+
+    x (n, d) points      y (m, d) this rank's samples of M in all, a (m,) their weights; the weights of all sum to 1
+
+What is large stays where it is: a pass goes over the rank's own samples, and its n + 1 sums are added up. What is small
+is gathered, and every rank computes it alike: subsamples, the samples that may have to change cell, and whole problems
+that are no larger than a subsample. Subsamples are picked by a sample's number among all, so that they are the rows
+that one process would pick from the union in the order of the ranks, and all that follows is the same to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .deterministic import mass_by_cell
+from .engine import Engine, Entries, HardPass, Meter, SoftEngine, SoftSums, shuffled
+from .movable import Movable, within_quota
+from .problem import Problem, as_table, make_problem
+from .ranks import Ranks, check_same, mark
+from .result import Coupling, Transport
+
+WHY = "Skip the step on every rank, or repair that rank's input."
+SAME = (
+    "number of points",
+    "dimension",
+    "power",
+    "dtype of the points",
+    "use of sample_weights",
+    "points",
+    "point_weights",
+    "state",
+)
+
+
+@dataclass(frozen=True)
+class Shard(Problem):
+    """A rank's part of a problem. Weights `a` are those in the union, so they sum to the rank's share.
+
+    Attributes:
+        ranks: who holds the other parts.
+        start: number of samples on the ranks before this one.
+        everywhere: number of samples on all ranks.
+        square_norm: mean square of the norm of a sample, over all of them.
+    """
+
+    ranks: Ranks
+    start: int
+    everywhere: int
+    square_norm: float
+
+    @property
+    def count(self) -> int:
+        return self.everywhere
+
+    @property
+    def square(self) -> float:
+        return self.square_norm
+
+    def totals(self, sums: Tensor) -> Tensor:
+        return self.ranks.total(sums)[0].to(sums.dtype)
+
+    def least(self, values: Tensor) -> Tensor:
+        return self.ranks.least(values).to(values.dtype)
+
+    def kth_smallest(self, values: Tensor, k: int) -> Tensor:
+        return self.ranks.kth_smallest(values, k)
+
+    def whole(self) -> Problem:
+        """The union, on every rank."""
+        y, a = (torch.cat(parts) for parts in zip(*self.ranks.gather(self.y, self.a), strict=True))
+        return Problem(x=self.x, b=self.b, y=y, a=a, equal=self.equal, p=self.p)
+
+    def picked(self, index: Tensor) -> Problem:
+        """The samples with these numbers (k,) among all, in their order, on every rank; weights are as in the union."""
+        index = index.to(self.y.device)
+        here = ((index >= self.start) & (index < self.start + len(self.y))).nonzero()[:, 0]
+        own = index[here] - self.start
+        place, y, a = (
+            torch.cat(parts) for parts in zip(*self.ranks.gather(here, self.y[own], self.a[own]), strict=True)
+        )
+        order = torch.argsort(place)
+        return Problem(x=self.x, b=self.b, y=y[order], a=a[order], equal=self.equal, p=self.p)
+
+    def gathered(self, movable: Movable, quota: Tensor) -> Movable:
+        columns = self.ranks.gather(movable.y, movable.a, movable.cell, movable.slack)
+        y, a, cell, slack = (torch.cat(parts) for parts in zip(*columns, strict=True))
+        before = sum(len(part[1]) for part in columns[: self.ranks.rank])
+        index = torch.full_like(cell, -1)
+        index[before : before + len(movable.index)] = movable.index
+        everyones = Movable(y, a, cell, slack, index)
+        order = torch.argsort(everyones.slack, stable=True)
+        order = order[torch.argsort(everyones.cell[order], stable=True)]
+        return everyones.picked(order[within_quota(everyones.cell[order], quota)])
+
+    def own(self, plan: Coupling) -> Coupling:
+        """This rank's entries of a plan of the union."""
+        mine = (plan.rows >= self.start) & (plan.rows < self.start + len(self.y))
+        return Coupling(plan.rows[mine] - self.start, plan.cols[mine], plan.mass[mine], (len(self.y), plan.shape[1]))
+
+    def own_result(self, result: Transport) -> Transport:
+        """What belongs to this rank of a transport of the union: plan and transform; all else is the union's."""
+        transform = result.transform[self.start : self.start + len(self.y)]
+        return replace(result, transform=transform, plan=self.own(result.plan))
+
+    def own_surplus(self, received: Tensor, surplus: Tensor) -> Tensor:
+        """This rank's part of a surplus (n,) that sums to 0, if ranks give away and receive in their order.
+
+        `received` (n,) is what the points receive from this rank.
+        """
+        held = self.ranks.table(received)
+        given = torch.minimum(held, (surplus.clamp(min=0) - (held.cumsum(0) - held)).clamp(min=0))
+        upto, lacking = given.sum(1).cumsum(0), (-surplus).clamp(min=0).cumsum(0)
+        begin = upto[self.ranks.rank - 1] if self.ranks.rank else torch.zeros_like(upto[0])
+        taken = torch.minimum(lacking, upto[self.ranks.rank]).clamp(min=begin) - begin
+        return given[self.ranks.rank] - taken.diff(prepend=taken.new_zeros(1))
+
+
+class ShardEngine(Engine):
+    """The passes of another engine over the rank's own samples, added up over the ranks."""
+
+    problem: Shard
+
+    def __init__(self, inner: Engine, problem: Shard, meter: Meter | None = None) -> None:
+        super().__init__(problem, meter or Meter(len(problem.x) * problem.count))
+        self._inner = inner
+
+    def _size(self) -> int:
+        return len(self.problem.x) * self.problem.count
+
+    def subsample(self, count: int) -> Engine:
+        if count >= self.problem.count:
+            return self
+        part = self.problem.picked(shuffled(self.problem.count, count))
+        total = part.a.sum()
+        return self.on(replace(part, a=part.a / total)) if bool(total > 0) else self
+
+    def on(self, problem: Problem) -> Engine:
+        inner = type(self._inner)(problem, self.meter)
+        return ShardEngine(inner, problem, self.meter) if isinstance(problem, Shard) else inner
+
+    def apart(self, problem: Problem) -> Engine:
+        return type(self._inner)(problem)
+
+    def hard(self, v: Tensor) -> HardPass:
+        self._count()
+        problem, n = self.problem, len(v)
+        cell, slack = self._inner._two_nearest(v - v.mean())
+        cost = self._cost_to(cell)
+        # Counts are exact, sums of 1/M are not.
+        mass = torch.bincount(cell, minlength=n) if problem.equal else mass_by_cell(cell, problem.a, n)
+        mass, value = problem.ranks.total(mass, problem.a @ (cost - v[cell]))
+        mass = mass / problem.count if problem.equal else mass
+        return HardPass(cell, cost, slack, mass, float(value + problem.b @ v))
+
+    def lists(self, v: Tensor, margin: float, supply: Tensor) -> Entries:
+        return self._inner.lists(v, margin, supply)
+
+    def candidates(self, v: Tensor, eta: float) -> SoftEngine:
+        return self  # ranks would disagree about when to renew their lists; only subsamples are annealed anyway
+
+    def _two_nearest(self, v: Tensor) -> tuple[Tensor, Tensor]:
+        return self._inner._two_nearest(v)
+
+    def _softmins(self, v: Tensor, eta: float) -> Tensor:
+        return self._inner._softmins(v, eta)
+
+    def _soft_sums(self, v: Tensor, eta: float) -> SoftSums:
+        sums = self._inner._soft_sums(v, eta)
+        return SoftSums(*self.problem.ranks.total(sums.minimum, sums.certainty, sums.mass, sums.overlap))
+
+
+def problem_on(
+    ranks: Ranks | None,
+    call: str,
+    points: Any,
+    samples: Any,
+    p: float,
+    point_weights: Any = None,
+    sample_weights: Any = None,
+    *,
+    dtype: torch.dtype | None = None,
+    state: Tensor | None = None,
+) -> Problem:
+    """The checked problem of this process alone, or this rank's part of the one that all ranks hold together.
+
+    Args:
+        ranks: None for this process alone.
+        call: which of `ranks.CALLS` this belongs to.
+        points, samples, p, point_weights, sample_weights, dtype: as in `make_problem`; weights of samples are on one
+            scale on all ranks.
+        state: (k,) what has been remembered from earlier calls, such as a potential, and has to agree too.
+
+    Raises:
+        ValueError: unusable inputs.
+        RankError: unusable inputs on another rank, or points or settings that differ between ranks.
+    """
+    if ranks is None:
+        return make_problem(points, samples, p, point_weights, sample_weights, dtype=dtype)
+
+    def prepare() -> tuple[Problem, Sequence[float]]:
+        problem = make_problem(points, samples, p, point_weights, sample_weights, dtype=dtype)
+        own = (problem.equal, problem.square, len(problem.y), _scale(sample_weights, problem))
+        return problem, (*_common(problem, points, sample_weights, state), *own)
+
+    problem, facts = ranks.agree(call, prepare, len(SAME) + 4, WHY)
+    check_same(SAME, facts)
+    alike, square, count, weight = facts[:, len(SAME) :].t()
+    each = weight / count
+    # In a union of equal weights each is 1/M exactly; so is a sum of counts.
+    equal = bool(alike.all()) and bool((each == each[0]).all())
+    everywhere, start = int(count.sum()), int(count[: ranks.rank].sum())
+    a = torch.full_like(problem.a, 1 / everywhere) if equal else problem.a * float(weight[ranks.rank] / weight.sum())
+    return Shard(
+        x=problem.x, b=problem.b, y=problem.y, a=a, equal=equal, p=problem.p,
+        ranks=ranks, start=start, everywhere=everywhere, square_norm=float(square @ weight / weight.sum()),
+    )  # fmt: skip
+
+
+def _common(problem: Problem, points: Any, sample_weights: Any, state: Tensor | None) -> tuple[float, ...]:
+    """What has to agree, in the order of SAME."""
+    n, d = problem.x.shape
+    bits = float(torch.finfo(problem.x.dtype).bits)
+    known = 0.0 if state is None else 1 + mark(state)
+    marks = (mark(as_table(points, "points")), mark(problem.b), known)
+    return (n, d, problem.p, bits, float(sample_weights is not None), *marks)
+
+
+def _scale(sample_weights: Any, problem: Problem) -> float:
+    """Sum of the weights as they were given."""
+    return float(len(problem.y)) if sample_weights is None else float(torch.as_tensor(sample_weights).double().sum())
