@@ -171,8 +171,8 @@ def _no_numbers(name: str, text: list[str], chosen: _Chosen, schema: Any) -> str
     if not others:
         return f"{said} Columns are separated by commas, semicolons or tabs, the same in every line."
     quote = '"' if any(" " in column for column in others) else ""
-    label = f", and make one of the others the --label (--label {text[0]})" if chosen.label is None else ""
-    return f"{said} Choose others, such as --columns {quote}{','.join(others)}{quote}{label}."
+    label = f" A column of classes is named apart: --label {text[0]}." if chosen.label is None else ""
+    return f"{said} Choose others, such as --columns {quote}{','.join(others)}{quote}.{label}"
 
 
 def _arrow_schema(path: Path, kind: str) -> tuple[Any, Dialect | None]:
