@@ -350,7 +350,11 @@ def test_dialects_of_csv(tmp_path):
         ("a,b\n1,2020-01-31\n", "b", r"columns that are no numbers: 'b' \(dates\)"),
         ("a|b\n1|2\n", None, "no numbers: 'a|b' \\(text\\). Columns are separated by commas, semicolons or tabs"),
         ("a,b\n1,2\n3\n", None, "cannot be read as a table of numbers .*Expected 2 columns, got 1|has no rows that"),
-        ("a,b\n1,2\n3,\n", None, "data.csv: 1 of 2 rows hold NaN or inf, the first is row 1 \\(counted from 0\\), in 'b'"),
+        (
+            "a,b\n1,2\n3,\n",
+            None,
+            "data.csv: 1 of 2 rows hold NaN or inf, the first is row 1 \\(counted from 0\\), in 'b'",
+        ),
         ("a,a\n1,2\n", None, "has columns of the same name"),
     ],
     ids=str,

@@ -44,8 +44,12 @@ class BuildSettings(DataSettings):
     allocation: Literal["proportional", "equal"] = option(
         "with --label: points of a class by its share of the rows, or as many for each", "proportional"
     )
-    algorithm: Literal["auto", "fixed_point", "sgd", "gradient"] = option("how points move", "auto")
-    init: Literal["annealed", "random", "kmeans++"] | None = option("how points begin", None)
+    algorithm: Literal["auto", "fixed_point", "sgd", "gradient"] = option(
+        "how points move; auto takes fixed_point", "auto"
+    )
+    init: Literal["annealed", "random", "kmeans++"] | None = option(
+        "how points begin: annealed, random or kmeans++", None
+    )
     restarts: int | None = option("number of starts, of which the best goes on", None, metavar="N")
     steps: int | None = option("most steps; 300, or 1000 of sgd, if not given", None, metavar="N")
     tolerance: float = option("relative change of the value that counts as none", 1e-3)
@@ -127,8 +131,8 @@ def _say_if_uneven(scaling: Scaling, columns: Sequence[str], *, quiet: bool) -> 
     ratio = float(scaling.deviation[wide] / scaling.deviation[narrow])
     if ratio > UNEVEN:
         note(
-            f"note: column {columns[wide]!r} spreads {float(f"{ratio:.2g}"):,.0f} times as wide as {columns[narrow]!r}, and decides the "
-            "distance. --standardise makes columns alike.",
+            f"note: column {columns[wide]!r} spreads {ratio:,.0f} times as wide as {columns[narrow]!r}, and decides "
+            "the distance. --standardise makes columns alike.",
             quiet=quiet,
         )
 

@@ -92,13 +92,29 @@ def table(path: Path) -> tuple[str, NDArray[np.float32], None]:
                 raise ValueError(f"file: {path} holds {', '.join(file.files)}; expected an array named X.")
             data = file["X"]
     elif path.suffix == ".csv":
-        with open(path) as lines:
-            header = any(not _is_number(cell) for cell in lines.readline().split(","))
-        data = np.loadtxt(path, delimiter=",", skiprows=int(header), ndmin=2)
+        data = _csv(path)
     else:
         raise ValueError(f"file: got {path}; expected a name that ends in .csv, .npy or .npz.")
     data = data.reshape(len(data), -1).astype(np.float32)
     return f"{len(data):,} rows of {data.shape[1]} columns ({path.name})", data, None
+
+
+def _csv(path: Path) -> NDArray[np.float64]:
+    """All columns of a CSV file, which NumPy reads: the demo does without pyarrow."""
+    with open(path, encoding="utf-8-sig") as lines:
+        first = lines.readline()
+    separator = ";" if ";" in first and "," not in first else ","
+    header = any(not _is_number(cell) for cell in first.split(separator))
+    try:
+        data: NDArray[np.float64] = np.loadtxt(
+            path, delimiter=separator, skiprows=int(header), ndmin=2, encoding="utf-8-sig"
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"file: {path} is no table of numbers ({error}). The demo takes all columns; `torchcoreset build` chooses "
+            "some of them (pip install 'torchcoreset[cli]')."
+        ) from error
+    return data
 
 
 def _is_number(cell: str) -> bool:

@@ -37,8 +37,8 @@ class CsvSource(FileSource):
 
     Columns are separated by commas, or, where the first line has none, by semicolons or tabs; numbers may then have a
     decimal comma. The first line names the columns, unless all it holds are numbers; then they are f0, f1, ... Numbers
-    are read in float64. The file is read once here, to count its rows. Blocks come in their own order: `batches` of a sorted file
-    that is larger than the pool stay sorted.
+    are read in float64. The file is read once here, to count its rows. Blocks come in their own order: `batches` of a
+    sorted file that is larger than the pool stay sorted.
 
     Args:
         path: of the file; in a .tsv file columns are separated by tabs.
