@@ -1,7 +1,7 @@
-"""An extension of griffe, which reads the docstrings for the reference: examples are shown as code.
+"""An extension of griffe, which reads docstrings for the reference: examples are shown as code.
 
-It knows the section "Examples:" only. It would take our "Example:" for a note, and `>>>` there, or under a constant, for
-quotations within quotations.
+It knows the section "Examples:" only. It would take our "Example:" for a note, and `>>>` there, or under a constant,
+for quotations within quotations.
 """
 
 import re

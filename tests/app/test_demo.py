@@ -74,4 +74,6 @@ def test_semicolons(tmp_path, capsys):
     path = tmp_path / "data.csv"
     path.write_text("\ufeffleft;right\n" + "1;2\n3;4\n" * 10, encoding="utf-8")
     assert main([str(path), "--size", "2", "--out", str(tmp_path)]) == 0
-    assert "20 rows of 2 columns" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "20 rows of 2 columns" in said
+    assert "The coreset is at distance 0 from the data." in said

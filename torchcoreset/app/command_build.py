@@ -27,7 +27,7 @@ from .picture_files import check_picture, save_picture
 from .scaling import Scaling, scaled
 from .settings import UsageError, option
 
-LOOKED_AT = 1 << 22  # numbers in a table whose columns are compared before the build, which takes well under a second
+LOOKED_AT = 1 << 22  # numbers in a table whose columns are compared, which takes well under a second
 UNEVEN = 10.0  # times that one column spreads as wide as another, from which on that is said
 DEFAULT_STEPS = {"auto": 300, "fixed_point": 300, "sgd": 1000, "gradient": 300}
 
@@ -83,6 +83,8 @@ def run(settings: BuildSettings) -> Outcome:
         return _interrupted(job)
     write_coreset(Path(settings.out), held)
     job.checkpoint.remove()
+    if job.scaling is None and job.table.rows * len(job.table.columns) <= LOOKED_AT:
+        _say_if_uneven(Scaling.of(job.source), job.table.columns, quiet=settings.quiet)
     if settings.plot is not None:
         save_picture(_picture(job, held), settings.plot)
     return outcome
@@ -114,8 +116,6 @@ def _prepare(settings: BuildSettings) -> _Job:
             )
             labels = labels[numbers.materialize(None, torch.Generator())[0][:, 0].long().numpy()]
     scaling = Scaling.of(source) if settings.standardise else None
-    if scaling is None and table.rows * len(table.columns) <= LOOKED_AT:
-        _say_if_uneven(Scaling.of(source), table.columns, quiet=settings.quiet)
     checkpoint = Checkpoint(Path(f"{settings.out}.checkpoint"), _identity(settings, table), settings.checkpoint_every)
     if settings.resume:
         if not checkpoint.load():

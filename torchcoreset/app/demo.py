@@ -59,7 +59,8 @@ def run(options: argparse.Namespace) -> None:
     lower = float(np.mean([plan.lower ** (1 / p) for plan in plans]))
     gap = max(plan.gap for plan in plans)
     print(f"{label:28}{size:>8}{mean:>12.4g}{lower:>12.4g}{gap:>10.0e}{'':>10}   (+- {spread:.2g})\n")
-    print(f"The coreset is {mean / result.distance:.2f} times closer to the data. {_steps(result)}\n")
+    closer = f"{mean / result.distance:.2f} times closer to" if result.distance > 0 else "at distance 0 from"
+    print(f"The coreset is {closer} the data. {_steps(result)}\n")
     picture, points = options.out / "coreset.png", options.out / "coreset.npz"
     panels = [
         Panel(f"coreset of {size} points", result.coreset, f"{unit} = {result.distance:.4g}"),
