@@ -56,6 +56,8 @@ def main(arguments: list[str] | None = None) -> tc.Certificate:
     parser.add_argument("--samples", type=int, default=100_000, help="of the certificate, on all ranks together")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
+    if not dist.is_torchelastic_launched() and "RANK" not in os.environ:
+        parser.error("start it with torchrun: torchrun --standalone --nproc-per-node 2 examples/distributed_stream.py")
     # A rank that is lost is noticed after this time. With GPUs: backend "nccl", and torch.cuda.set_device first.
     dist.init_process_group("gloo", timeout=timedelta(minutes=2))
     points, loss = train(options.steps, options.batch, options.seed)

@@ -239,6 +239,7 @@ def test_the_site_builds_and_needs_no_network(tmp_path: Path) -> None:
         text = page.read_text("utf-8")
         assert not REMOTE.search(text), f"{page.name} loads {REMOTE.search(text)}"
         assert "arithmatex" not in text, f"{page} has a formula that is not MathML"
+        assert "<blockquote>" not in text, f"{page} shows an example as a quotation"
     for style in (tmp_path / "site").rglob("*.css"):
         assert not re.search(r"(?:@import|url\()[^;)]*//", style.read_text("utf-8")), style.name
 

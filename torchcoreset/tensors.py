@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -58,12 +58,23 @@ def is_number(value: Any) -> bool:
 def _tensor(values: Any, name: str) -> Tensor:
     if isinstance(values, Tensor):
         return values.detach()
+    if isinstance(values, nn.Module):
+        raise TypeError(
+            f"{name}: got a {type(values).__name__}; expected a tensor. Of a coreset pass `.points`, and `.weights` as "
+            "weights."
+        )
     if is_array(values):
         return torch.from_numpy(_array(values, name))
     if isinstance(values, (list, tuple)) or is_number(values):
         try:
             return torch.tensor(_detached(values))
         except (TypeError, ValueError, RuntimeError) as error:
+            shapes = [tuple(part.shape) for part in values if isinstance(part, Tensor)] if not is_number(values) else []
+            if shapes:
+                raise ValueError(
+                    f"{name}: got a {type(values).__name__} with tensors of shapes {', '.join(map(str, shapes[:4]))}; "
+                    "expected one table. Take the features of a batch, as in `batch[0]`."
+                ) from error
             raise ValueError(
                 f"{name}: got a list that is no table ({error}); expected rows of equal length."
             ) from error
@@ -97,10 +108,25 @@ def _array(values: Any, name: str) -> np.ndarray[Any, Any]:
         with suppress(TypeError, ValueError):  # an array left as it is fails the next check
             array = array.astype(np.float64)
     if array.dtype.kind not in "biufc":
-        raise ValueError(f"{name}: got values of dtype {array.dtype} that are not all numbers. Encode or drop columns.")
+        odd = _columns_of_text(values)
+        where = f" in the columns {', '.join(map(repr, odd))}" if odd else ""
+        raise ValueError(
+            f"{name}: got values of dtype {array.dtype}{where} that are not all numbers. Encode or drop columns."
+        )
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         array = array.astype(np.float64)  # torch has no long double
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if not array.flags.writeable or any(stride < 0 or stride % array.itemsize for stride in array.strides):
         array = array.copy()
     return array
+
+
+def _columns_of_text(frame: Any) -> list[str]:
+    """Names of the columns of a DataFrame that hold no numbers; none for anything else."""
+    odd = []
+    for name in getattr(frame, "columns", []):
+        try:
+            np.asarray(frame[name]).astype(np.float64)
+        except (TypeError, ValueError):
+            odd.append(str(name))
+    return odd

@@ -351,3 +351,95 @@ def test_without_jsonargparse(monkeypatch, capsys):
         monkeypatch.delitem(sys.modules, name)
     assert main(["info"]) == 2
     assert "pip install 'torchcoreset[cli]'" in capsys.readouterr().err
+
+
+def test_help_is_for_people(capsys):
+    with pytest.raises(SystemExit):
+        main(["build", "--help"])
+    said = capsys.readouterr().out
+    for word in ("null", "Literal", "Optional", "--columns+", "default: False"):
+        assert word not in said
+    assert "number of points (required)" in said
+    assert "power of the distance, at least 1 (default: 2.0)" in " ".join(said.split())
+
+
+def test_semicolons_and_decimal_commas(folder, capsys):
+    lines = ["a;kind", *(f"{row:.3f};{kind}".replace(".", ",") for row, kind in zip(ROWS[:, 0], KIND, strict=True))]
+    Path("s.csv").write_text("\n".join(lines) + "\n")
+    code, said = ask(capsys, "build s.csv --size 4 --label kind")
+    assert code == 0
+    assert set(said["classes"]) == {"up", "down"}
+
+
+def test_columns_of_text_only(folder, capsys):
+    Path("s.csv").write_text("a|b\n1|2\n")
+    assert main(["build", "s.csv", "--size", "2"]) == 2
+    assert "separated by commas, semicolons or tabs" in capsys.readouterr().err
+    assert main(["build", "t.csv", "--size", "2", "--columns", "kind"]) == 2
+    assert "such as --columns a,b,c,w. A column of classes is named apart: --label kind." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_column_called_weight(folder, capsys, suffix):
+    pandas = pytest.importorskip("pandas", reason="needs pandas to write the table")
+    pandas.DataFrame(ROWS[:, :2], columns=["weight", "b"]).to_csv("w.csv", index=False)
+    assert ask(capsys, f"build w.csv --size 4 --out c{suffix}")[0] == 0
+    Path("c.csv.json").unlink(missing_ok=True)  # the names must say it without what stands beside the table
+    code, said = ask(capsys, f"info c{suffix}") if suffix == ".parquet" else (0, {"columns": ["weight", "b"]})
+    assert (code, said["columns"]) == (0, ["weight", "b"])
+    assert ask(capsys, f"compare w.csv c{suffix}")[1]["coresets"][0]["size"] == 4
+    pandas.DataFrame(ROWS[:, :2], columns=["weight", "point_weight"]).to_csv("w.csv", index=False)
+    assert main(f"build w.csv --size 4 --out d{suffix}".split()) == 2
+    assert "are called 'weight' and 'point_weight'" in capsys.readouterr().err
+    assert not list(folder.glob("d*"))
+
+
+@pytest.mark.parametrize("flag", ["--out", "--plot"])
+@pytest.mark.parametrize(("place", "said"), [("t.npy/x", "nothing can be written to the folder"), ("d", "is a folder")])
+def test_places_that_cannot_be_written_are_found_first(folder, capsys, flag, place, said):
+    suffix = ".npz" if flag == "--out" else ".png"
+    (folder / f"d{suffix}").mkdir()
+    assert main(["build", "t.npy", "--size", "3", flag, place + suffix]) == 2
+    captured = capsys.readouterr()
+    assert f"error: {flag}: " in captured.err
+    assert said in captured.err
+    assert not (folder / "coreset.npz").exists()
+
+
+def test_uneven_columns_are_said(folder, capsys):
+    assert main(["build", "t.npy", "--size", "3", "--steps", "1"]) == 1
+    assert "column 'x1' spreads 102 times as wide as 'x2'" in capsys.readouterr().err
+    main(["build", "t.npy", "--size", "3", "--steps", "1", "--standardise"])
+    main(["build", "t.npy", "--size", "3", "--steps", "1", "--columns", "0,2"])
+    main(["build", "t.npy", "--size", "3", "--steps", "1", "--quiet"])
+    assert "spreads" not in capsys.readouterr().err
+
+
+def test_pictures_of_standardised_columns_show_both(folder):
+    image = pytest.importorskip("PIL.Image", reason="needs pillow")
+    assert main(["build", "t.npy", "--size", "8", "--standardise", "--quiet", "--plot", "p.png"]) == 0
+    grey = np.asarray(image.open("p.png").convert("L"))
+    inked = (grey < 230).any(axis=1).nonzero()[0]  # in raw units all rows lie on one line
+    middle = inked[(inked > 0.1 * len(grey)) & (inked < 0.9 * len(grey))]
+    assert len(middle) > 0.4 * len(grey)
+
+
+def test_compare_draws(folder, capsys):
+    tc.Coreset(ROWS[:4]).save("c.npz")
+    assert main(["compare", "t.npy", "c.npz", "--plot", "beside.png"]) == 0
+    assert (folder / "beside.png").stat().st_size > 1000
+    assert "written  beside.png" in capsys.readouterr().out
+    assert main(["compare", "t.npy", "--size", "3", "--plot", "beside.png"]) == 2
+    assert "--plot: given without coreset files" in capsys.readouterr().err
+
+
+def test_push_takes_the_columns_of_the_build(folder, capsys):
+    assert ask(capsys, "build t.csv --size 4 --columns a,c --out c.npz")[0] == 0
+    assert ask(capsys, "push c.npz --network torch.nn:Identity --data t.csv")[0] == 0
+
+
+def test_a_table_is_no_coreset(folder, capsys):
+    assert main(["certify", "t.csv", "t.npy"]) == 2
+    said = capsys.readouterr().err
+    assert "expected a coreset, as `torchcoreset build` writes it" in said
+    assert "np." not in said

@@ -46,7 +46,12 @@ def test_a_file_of_ones_own(tmp_path, capsys, suffix, p):
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
-    [("data.txt", "1", "ends in .csv"), ("missing.csv", None, "missing.csv"), ("nan.csv", "1,2\nnan,3\n", "NaN")],
+    [
+        ("data.txt", "1", "ends in .csv"),
+        ("missing.csv", None, "missing.csv"),
+        ("nan.csv", "1,2\nnan,3\n", "NaN"),
+        ("text.csv", "a,b\n1,Oslo\n", "`torchcoreset build` chooses"),
+    ],
 )
 def test_wrong_files_give_one_line(tmp_path, capsys, name, content, message):
     path = tmp_path / name
@@ -63,3 +68,12 @@ def test_an_archive_without_x(tmp_path, capsys):
     np.savez(tmp_path / "data.npz", other=np.zeros(3))
     assert main([str(tmp_path / "data.npz"), "--out", str(tmp_path)]) == 2
     assert "array named X" in capsys.readouterr().err
+
+
+def test_semicolons(tmp_path, capsys):
+    path = tmp_path / "data.csv"
+    path.write_text("\ufeffleft;right\n" + "1;2\n3;4\n" * 10, encoding="utf-8")
+    assert main([str(path), "--size", "2", "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "20 rows of 2 columns" in said
+    assert "The coreset is at distance 0 from the data." in said

@@ -319,8 +319,9 @@ def test_tolerance_says_when_to_stop(tolerance: float) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"size": 0}, "size: got 0; expected a positive number of points"),
-        ({"size": 2.5}, "size: got 2.5; expected a positive number of points"),
+        ({"size": 0}, "size: got 0; expected a positive whole number"),
+        ({"size": 2.5}, "size: got 2.5; expected a positive whole number"),
+        ({"size": torch.zeros(9, 2)}, "size: got a Tensor; expected a positive whole number"),
         ({"p": 0.5}, "p: got 0.5; expected a number >= 1"),
         ({"p": "2"}, "p: got '2'; expected a number >= 1"),
         ({"algorithm": "lloyd"}, "algorithm: got 'lloyd'; expected one of 'auto', 'fixed_point', 'sgd', 'gradient'"),

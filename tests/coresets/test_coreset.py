@@ -89,7 +89,7 @@ def test_more_points_than_rows_repeat_them(init: str) -> None:
 @pytest.mark.parametrize(
     ("size", "settings", "message"),
     [
-        (0, {}, "size: got 0; expected a positive number of points"),
+        (0, {}, "size: got 0; expected a positive whole number"),
         (2.0, {}, "size: got 2.0; expected"),
         (True, {}, "size: got True; expected"),
         (2, {"init": "best"}, "init: got 'best'; expected one of 'annealed', 'random', 'kmeans\\+\\+'"),

@@ -94,3 +94,41 @@ def test_a_step_has_points_for_a_callback_and_none_in_the_history() -> None:
     result = tc.build_coreset(X, 5, callback=steps.append)
     assert torch.equal(steps[-1].points, result.coreset.points)
     assert all(step.points is None for step in result.history)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".pt", ".safetensors"])
+@pytest.mark.parametrize("y", [Y, Y.bool(), np.where(Y.numpy() > 0, "rød", "blå")], ids=["int", "bool", "text"])
+def test_a_file_keeps_the_labels(tmp_path, suffix, y) -> None:
+    if suffix == ".safetensors":
+        pytest.importorskip("safetensors", reason="needs safetensors")
+    found = tc.build_labeled_coreset(X, y, 5)
+    found.save(tmp_path / f"c{suffix}")
+    again = tc.LabeledCoreset.load(tmp_path / f"c{suffix}")
+    assert repr(again) == repr(found)
+    assert again.labels.tolist() == found.labels.tolist()
+    assert again.labels.dtype.kind == found.labels.dtype.kind
+    assert torch.equal(again.points, found.points)
+    assert torch.equal(again.weights, found.weights)
+    assert torch.equal(tc.Coreset.load(tmp_path / f"c{suffix}").points, found.points)
+
+
+def test_a_file_without_labels(tmp_path) -> None:
+    tc.Coreset(X[:4]).save(tmp_path / "c.npz")
+    with pytest.raises(ValueError, match=r"c.npz holds no labels; expected a file by LabeledCoreset.save"):
+        tc.LabeledCoreset.load(tmp_path / "c.npz")
+    np.savez(tmp_path / "d.npz", points=X[:4].numpy(), weights=np.full(4, 0.25), labels=np.zeros(3, dtype=int))
+    with pytest.raises(ValueError, match=r"holds labels of shape \(3,\) for 4 points"):
+        tc.LabeledCoreset.load(tmp_path / "d.npz")
+
+
+def test_the_command_line_and_python_read_each_other(tmp_path, monkeypatch) -> None:
+    pytest.importorskip("jsonargparse", reason="needs jsonargparse: pip install 'torchcoreset[cli]'")
+    from torchcoreset.app.coreset_files import CoresetFile, read_coreset, write_coreset
+
+    found = tc.build_labeled_coreset(X, np.where(Y.numpy() > 0, "b", "a"), 5)
+    for suffix in (".npz", ".pt"):
+        found.save(tmp_path / f"p{suffix}")
+        assert read_coreset(str(tmp_path / f"p{suffix}")).labels.tolist() == found.labels.tolist()
+        held = CoresetFile(found.points.detach(), found.weights, found.labels)
+        write_coreset(tmp_path / f"c{suffix}", held)
+        assert tc.LabeledCoreset.load(tmp_path / f"c{suffix}").labels.tolist() == found.labels.tolist()

@@ -141,3 +141,10 @@ def test_a_lightning_checkpoint_goes_on_bit_for_bit(tmp_path: Path) -> None:
     _, resumed = fit(4, tmp_path / "half.ckpt")
     assert torch.equal(resumed.coreset.points, whole.coreset.points)
     assert torch.equal(resumed.loss.potential, whole.loss.potential)
+
+
+def test_the_example_of_several_processes_names_torchrun(monkeypatch, capsys) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    with pytest.raises(SystemExit):
+        load("distributed_stream").main([])
+    assert "start it with torchrun: torchrun --standalone" in capsys.readouterr().err

@@ -129,3 +129,14 @@ def test_autocast_does_not_reach_the_solver() -> None:
     assert cast.dtype == torch.float32
     assert cast.item() == plain.item()
     assert torch.equal(*(torch.autograd.grad(value, x)[0] for value in (plain, cast)))
+
+
+@pytest.mark.parametrize("call", [tc.wasserstein, tc.CoresetLoss(), tc.CoresetLoss(online=True), tc.transport])
+def test_a_coreset_or_a_batch_with_labels_says_what_to_pass(call) -> None:
+    coreset = tc.Coreset(normal(3, 2))
+    with pytest.raises(TypeError, match=r"points: got a Coreset; .* Of a coreset pass `.points`, and `.weights`"):
+        call(coreset, normal(9, 2))
+    with pytest.raises(
+        ValueError, match=r"samples: got a list with tensors of shapes \(9, 2\), \(9,\); .* `batch\[0\]`"
+    ):
+        call(normal(3, 2), [normal(9, 2), torch.zeros(9)])

@@ -89,3 +89,25 @@ assert state() == before
 assert "pandas" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", script], check=True, cwd=Path(__file__).parents[2], timeout=120)
+
+
+def test_a_generator_function_has_to_be_called():
+    def batches():
+        yield torch.zeros(3, 2)
+
+    with pytest.raises(TypeError, match=r"got the generator function batches; .* call it first"):
+        as_source(batches)
+    assert as_source(batches()).draw(2, torch.Generator()).shape == (2, 2)
+
+
+def test_a_network_that_takes_no_number_names_pushforward():
+    with pytest.raises(TypeError, match=r"the Linear cannot be called with a number .* give Pushforward"):
+        as_source(nn.Linear(2, 2)).draw(3, torch.Generator())
+
+
+def test_text_columns_of_a_frame_are_named():
+    pandas = pytest.importorskip("pandas", reason="needs pandas")
+    frame = pandas.DataFrame({"a": [1.0, 2.0], "city": ["Oslo", "Hamar"], "points": [1, 2], "weights": [1, 2]})
+    with pytest.raises(ValueError, match="in the columns 'city' that are not all numbers"):
+        as_source(frame)
+    assert as_source(frame.drop(columns="city")).dimension == 3

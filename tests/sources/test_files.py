@@ -296,9 +296,9 @@ def test_types_of_parquet_columns(tmp_path):
     assert read(["fixed", "count", "list"]).tolist() == [[1, 2, 1, 1, 2], [3, 4, 2, 3, 4]]
     for features, message in [
         ("ragged", "lists of several lengths in column 'ragged'"),
-        ("name", "string in column 'name'; expected numbers"),
-        (None, r"columns that are no numbers: \['name'\]. Choose the others with"),
-        ("gap", "data.pq: 1 of 2 rows hold NaN or inf, the first is row 1"),
+        ("name", r"columns that are no numbers: 'name' \(text\)"),
+        (None, r"columns that are no numbers: 'name' \(text\). Choose columns"),
+        ("gap", "data.pq: 1 of 2 rows hold NaN or inf, the first is row 1 \\(counted from 0\\), in 'gap'"),
     ]:
         with pytest.raises(ValueError, match=message):
             read(features)
@@ -323,10 +323,16 @@ def test_dialects_of_csv(tmp_path):
         ("titled.csv", "a,b\n1,2\n3,4.5\n"),
         ("bare.csv", "1,2\n3,4.5\n"),
         ("tabs.tsv", "a\tb\n1\t2\n3\t4.5\n"),
+        ("tabs.csv", "a\tb\n1\t2\n3\t4.5\n"),
+        ("semicolons.csv", "a;b\n1;2\n3;4.5\n"),
+        ("decimal_commas.csv", "a;b\n1;2\n3;4,5\n"),
+        ("bare_commas.csv", "1,0;2,0\n3,0;4,5\n"),
+        ("marked.csv", "\ufeffa;b\n1;2\n3;4,5\n"),
+        ("quoted_semicolon.csv", '"a;b",c\n1,2\n3,4.5\n'),
         ("quoted.CSV", '"a","b, c"\n1,2\n3,4.5\n'),
     ]:
         path = tmp_path / name
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
         assert as_source(path).materialize(None, seeded())[0].tolist() == [[1, 2], [3, 4.5]]
         packed = tmp_path / (name + ".gz")
         packed.write_bytes(gzip.compress(text.encode()))
@@ -339,10 +345,16 @@ def test_dialects_of_csv(tmp_path):
     [
         ("", None, "has no rows that can be read"),
         ("a,b\n", None, "has no rows"),
-        ("a,b\n1,x\n2,y\n", None, r"columns that are no numbers: \['b'\]"),
-        ("a,b\n1,x\n2,y\n", "b", "cannot be read as a table of numbers .*invalid value 'x'"),
+        ("a,b\n1,x\n2,y\n", None, r"columns that are no numbers: 'b' \(text\). Choose .*, such as \['a'\]"),
+        ("a,b\n1,x\n2,y\n", "b", r"columns that are no numbers: 'b' \(text\)"),
+        ("a,b\n1,2020-01-31\n", "b", r"columns that are no numbers: 'b' \(dates\)"),
+        ("a|b\n1|2\n", None, "no numbers: 'a|b' \\(text\\). Columns are separated by commas, semicolons or tabs"),
         ("a,b\n1,2\n3\n", None, "cannot be read as a table of numbers .*Expected 2 columns, got 1|has no rows that"),
-        ("a,b\n1,2\n3,\n", None, "data.csv: 1 of 2 rows hold NaN or inf, the first is row 1"),
+        (
+            "a,b\n1,2\n3,\n",
+            None,
+            "data.csv: 1 of 2 rows hold NaN or inf, the first is row 1 \\(counted from 0\\), in 'b'",
+        ),
         ("a,a\n1,2\n", None, "has columns of the same name"),
     ],
     ids=str,
@@ -350,7 +362,7 @@ def test_dialects_of_csv(tmp_path):
 def test_unusable_csv(text, features, message, tmp_path):
     pytest.importorskip("pyarrow", reason="reading CSV files needs pyarrow")
     path = tmp_path / "data.csv"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=message):
         as_source(path, features=features).materialize(None, seeded())
 

@@ -174,7 +174,7 @@ def test_a_generator_function_is_no_sampler(generator):
     def stream(m):
         yield torch.zeros(m, 2)
 
-    with pytest.raises(TypeError, match="samples: got generator; expected a tensor"):
+    with pytest.raises(TypeError, match="source: got the generator function stream"):
         as_source(stream).draw(3, generator)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -19,13 +20,15 @@ from ..coresets.labeled import allocate
 from ..pictures import draw_cells, draw_classes, draw_coreset
 from ..sources import Source
 from .checkpoint import Checkpoint
-from .coreset_files import CoresetFile, check_format, write_coreset
+from .coreset_files import CoresetFile, check_format, check_out, write_coreset
 from .data_files import DataSettings, Table, read_table
 from .outcome import INTERRUPTED, NOT_REACHED, OK, Outcome, note
 from .picture_files import check_picture, save_picture
 from .scaling import Scaling, scaled
 from .settings import UsageError, option
 
+LOOKED_AT = 1 << 22  # numbers in a table whose columns are compared, which takes well under a second
+UNEVEN = 10.0  # times that one column spreads as wide as another, from which on that is said
 DEFAULT_STEPS = {"auto": 300, "fixed_point": 300, "sgd": 1000, "gradient": 300}
 
 
@@ -41,8 +44,12 @@ class BuildSettings(DataSettings):
     allocation: Literal["proportional", "equal"] = option(
         "with --label: points of a class by its share of the rows, or as many for each", "proportional"
     )
-    algorithm: Literal["auto", "fixed_point", "sgd", "gradient"] = option("how points move", "auto")
-    init: Literal["annealed", "random", "kmeans++"] | None = option("how points begin", None)
+    algorithm: Literal["auto", "fixed_point", "sgd", "gradient"] = option(
+        "how points move; auto takes fixed_point", "auto"
+    )
+    init: Literal["annealed", "random", "kmeans++"] | None = option(
+        "how points begin: annealed, random or kmeans++", None
+    )
     restarts: int | None = option("number of starts, of which the best goes on", None, metavar="N")
     steps: int | None = option("most steps; 300, or 1000 of sgd, if not given", None, metavar="N")
     tolerance: float = option("relative change of the value that counts as none", 1e-3)
@@ -76,6 +83,8 @@ def run(settings: BuildSettings) -> Outcome:
         return _interrupted(job)
     write_coreset(Path(settings.out), held)
     job.checkpoint.remove()
+    if job.scaling is None and job.table.rows * len(job.table.columns) <= LOOKED_AT:
+        _say_if_uneven(Scaling.of(job.source), job.table.columns, quiet=settings.quiet)
     if settings.plot is not None:
         save_picture(_picture(job, held), settings.plot)
     return outcome
@@ -97,6 +106,7 @@ def _prepare(settings: BuildSettings) -> _Job:
     if not settings.checkpoint_every >= 0:
         raise UsageError(f"--checkpoint-every: got {settings.checkpoint_every}; expected seconds, 0 or more.")
     table = read_table(settings)
+    check_out(Path(settings.out), "--out", [*table.columns, *([] if table.label is None else [table.label])])
     source, labels = table.source, table.labels
     if settings.hold_out != 0:
         source, _ = tc.hold_out(source, settings.hold_out, seed=settings.seed)
@@ -113,6 +123,18 @@ def _prepare(settings: BuildSettings) -> _Job:
     elif checkpoint.path.exists():
         note(f"note: {checkpoint.path} of an earlier run is replaced.", quiet=settings.quiet)
     return _Job(settings, table, scaled(source, scaling), labels, scaling, checkpoint, began)
+
+
+def _say_if_uneven(scaling: Scaling, columns: Sequence[str], *, quiet: bool) -> None:
+    """Columns in unlike units are a usual mistake, and the result does not show it."""
+    wide, narrow = int(scaling.deviation.argmax()), int(scaling.deviation.argmin())
+    ratio = float(scaling.deviation[wide] / scaling.deviation[narrow])
+    if ratio > UNEVEN:
+        note(
+            f"note: column {columns[wide]!r} spreads {ratio:,.0f} times as wide as {columns[narrow]!r}, and decides "
+            "the distance. --standardise makes columns alike.",
+            quiet=quiet,
+        )
 
 
 def _identity(settings: BuildSettings, table: Table) -> dict[str, Any]:
@@ -276,8 +298,9 @@ def _outcome(job: _Job, record: dict[str, Any], converged: bool) -> Outcome:
     settings = job.settings
     seconds = time.perf_counter() - job.began
     low, high = record["bounds"]
+    columns = "column" if record["dimension"] == 1 else "columns"
     lines = [
-        f"{settings.size} points for {record['rows']:,} rows of {record['dimension']} columns ({record['data']}), "
+        f"{settings.size} points for {record['rows']:,} rows of {record['dimension']} {columns} ({record['data']}), "
         f"{record['steps']} steps, {seconds:.1f} s",
         f"W{settings.p:g} to these rows: {high:.6g}, and at least {low:.6g}"
         + (", in standard deviations of the columns" if settings.standardise else ""),
@@ -294,15 +317,24 @@ def _outcome(job: _Job, record: dict[str, Any], converged: bool) -> Outcome:
 
 
 def _picture(job: _Job, held: CoresetFile) -> Any:
-    """The points over the rows, in the units of the data."""
-    p, coreset = job.settings.p, tc.Coreset(held.points, held.weights)
-    generator = torch.Generator().manual_seed(job.settings.seed)
-    if held.labels is not None and job.labels is not None and coreset.points.shape[1] > 1:
-        rows = _undo(job, job.source.materialize(None, generator)[0])
-        return draw_classes(coreset, held.labels, rows, job.labels, columns=held.columns)
-    rows = _undo(job, job.source.draw(min(20_000, job.source.size or 20_000), generator))
-    if coreset.points.shape[1] == 2 and job.scaling is None:  # cells in other units have other borders
+    """The points over the rows, in the units of the distance: raw columns in unlike units would show one of them."""
+    p, generator = job.settings.p, torch.Generator().manual_seed(job.settings.seed)
+    scaling = job.scaling if held.points.shape[1] > 1 else None  # one column has an axis with numbers
+    coreset, note_on_units = held.coreset(scaling), " (standardised columns)" if scaling is not None else ""
+    labels = job.labels if coreset.points.shape[1] > 1 else None
+    rows = job.source.materialize(None, generator)[0] if labels is not None else _some_rows(job, generator)
+    if scaling is None:
+        rows = _undo(job, rows)
+    if labels is not None and held.labels is not None:
+        figure = draw_classes(coreset, held.labels, rows, labels, columns=held.columns)
+        title = f"{coreset.size} points for {len(rows):,} rows in {len(np.unique(labels))} classes{note_on_units}"
+        figure.axes[0].set_title(title, fontsize=12)
+        return figure
+    if coreset.points.shape[1] == 2 and scaling is None:
         return draw_cells(coreset, rows, tc.transport(coreset.points, rows, p, coreset.weights).potential, p)
-    title = f"{coreset.size} points, W{p:g} = {held.metadata['distance']:.4g}"
-    title += " (standardised columns)" if job.scaling is not None else ""
+    title = f"{coreset.size} points, W{p:g} = {held.metadata['distance']:.4g}{note_on_units}"
     return draw_coreset(coreset, rows, columns=held.columns, title=title)
+
+
+def _some_rows(job: _Job, generator: torch.Generator) -> Tensor:
+    return job.source.draw(min(20_000, job.source.size or 20_000), generator)

@@ -46,10 +46,11 @@ def run(settings: CertifySettings) -> Outcome:
         seed=settings.seed,
     )
     unit = ", in standard deviations of the columns" if held.scaling is not None else ""
+    asymptotic = found.asymptotic.removeprefix("nothing: ")
     lines = [
         f"{found.lower:.6g} <= W{p:g} <= {found.upper:.6g}   with confidence {found.confidence:g}{unit}",
         f"from {found.samples:,} rows, and {found.potential_samples:,} others for the potential; gap {found.gap:.1e}",
-        f"What holds only in the limit: {found.asymptotic}.",
+        f"{asymptotic[0].upper()}{asymptotic[1:]}.",
     ]
     reached = settings.at_most is None or found.upper <= settings.at_most
     if not reached:

@@ -9,10 +9,12 @@ import torch
 
 import torchcoreset as tc
 
+from ..pictures import Panel, draw_comparison
 from .command_certify import as_built, check_columns, power
 from .coreset_files import read_coreset
 from .data_files import DataSettings, read_table
 from .outcome import Outcome
+from .picture_files import check_picture, save_picture
 from .scaling import Scaling, scaled
 from .settings import UsageError, argument, option
 
@@ -31,11 +33,14 @@ class CompareSettings(DataSettings):
     steps: int = option("without files: of each descent", 300, metavar="N")
     backend: Literal["newton", "geomloss"] = option("without files: of the Sinkhorn divergences", "newton")
     standardise: bool = option("without files: give all columns mean 0 and deviation 1", False)
+    plot: str | None = option("with files: picture of them beside random rows", None, metavar="FILE")
     seed: int = option("of all random numbers", 0, metavar="N")
 
 
 def run(settings: CompareSettings) -> Outcome:
     """Measure and print a table."""
+    if settings.plot is not None:
+        check_picture(settings.plot)
     if settings.coresets:
         for flag, given in (("--size", settings.size is not None), ("--standardise", settings.standardise)):
             if given:
@@ -45,6 +50,8 @@ def run(settings: CompareSettings) -> Outcome:
         return _files(settings)
     if settings.size is None:
         raise UsageError("compare: got no coreset files; name some, or give --size to compare divergences.")
+    if settings.plot is not None:
+        raise UsageError("--plot: given without coreset files; expected it with them.")
     return _divergences(settings, settings.size)
 
 
@@ -70,7 +77,23 @@ def _files(settings: CompareSettings) -> Outcome:
         lines.append(
             f"{entry['name']:{width}}  {entry['size']:>6}  {entry['distance']:>10.5g}  {entry['lower']:>10.5g}{spread}"
         )
-    return Outcome({"command": "compare", "p": p, "rows": len(rows), "coresets": entries}, lines)
+    record = {"command": "compare", "p": p, "rows": len(rows), "coresets": entries}
+    if settings.plot is not None:
+        shown = [one.coreset(scaling) for one in held]
+        sizes = sorted({one.size for one in shown})
+        shown += [tc.Coreset.from_source(tc.as_source(rows, mass), size, seed=settings.seed) for size in sizes]
+        panels = [
+            Panel(entry["name"].replace(f"mean of {SUBSETS}", f"one of {SUBSETS}"), coreset, _caption(entry, p))
+            for entry, coreset in zip(entries, shown, strict=True)
+        ]
+        save_picture(draw_comparison(rows, panels), settings.plot)
+        lines.append(f"written  {settings.plot}")
+    return Outcome(record, lines)
+
+
+def _caption(entry: dict[str, Any], p: float) -> str:
+    mean = "mean " if "spread" in entry else ""
+    return f"{entry['size']} points, {mean}W{p:g} = {entry['distance']:.4g}"
 
 
 def _measure(coreset: tc.Coreset, rows: torch.Tensor, mass: Any, p: float) -> dict[str, Any]:

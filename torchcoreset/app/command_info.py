@@ -63,7 +63,10 @@ def _coreset(name: str, held: CoresetFile) -> Outcome:
     equal = bool((held.weights == held.weights[0]).all())
     known = {key: value for key, value in held.metadata.items() if key not in ("columns", "scaling", "classes")}
     record = {"command": "info", "kind": "coreset", "file": name, **known, "size": size, "dimension": dimension}
-    lines = [f"{name}: coreset of {size} points in {dimension} columns, weights {'equal' if equal else 'unequal'}"]
+    lines = [
+        f"{name}: coreset of {size} points in {dimension} {'column' if dimension == 1 else 'columns'}, weights "
+        f"{'equal' if equal else 'unequal'}"
+    ]
     if held.metadata.get("distance") is not None:
         low, high = held.metadata["bounds"]
         lines.append(f"W{held.metadata['p']:g} to the rows of the build: {high:.6g}, at least {low:.6g}")

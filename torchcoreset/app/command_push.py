@@ -16,8 +16,8 @@ from torch import Tensor, nn
 import torchcoreset as tc
 
 from ..coresets.files import load_tensors
-from .command_certify import certificate_record, check_columns, fresh_rows, power
-from .coreset_files import CoresetFile, check_format, read_coreset, write_coreset
+from .command_certify import as_built, certificate_record, check_columns, fresh_rows, power
+from .coreset_files import CoresetFile, check_out, read_coreset, write_coreset
 from .data_files import DataSettings, read_table
 from .outcome import Outcome
 from .settings import Common, UsageError, argument, option
@@ -41,7 +41,7 @@ class PushSettings(Common):
 
 def run(settings: PushSettings) -> Outcome:
     """Map, certify if there are data, write."""
-    check_format(Path(settings.out), "--out")
+    check_out(Path(settings.out), "--out")
     if settings.data is None and (settings.label is not None or settings.weights is not None):
         raise UsageError("--label, --weights: given without --data; expected them with it.")
     held = read_coreset(settings.coreset)
@@ -86,7 +86,8 @@ def _certified(
 ) -> tc.PushforwardCertificate:
     """The interval for the images, in the units of the data: networks are fed with those."""
     assert settings.data is not None
-    table = read_table(DataSettings(data=settings.data, label=settings.label, weights=settings.weights))
+    named = DataSettings(data=settings.data, label=settings.label, weights=settings.weights)
+    table = read_table(as_built(named, held))
     check_columns(held, table, settings.coreset)
     fresh = fresh_rows(held, table, quiet=settings.quiet)
     return tc.certify_pushforward(

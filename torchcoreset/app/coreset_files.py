@@ -3,7 +3,7 @@
 | format | points and weights | what is known of them |
 | --- | --- | --- |
 | .npz, .pt | arrays `points`, `weights`, `labels`; `tc.Coreset.load` reads them | `metadata`, as JSON |
-| .csv | a column for each feature, the label, and "weight" | FILE.csv.json beside it |
+| .csv | a column for each feature, the label, and "weight" (or "point_weight") | FILE.csv.json beside it |
 | .parquet | the same columns | the schema's key "torchcoreset" |
 
 Nothing in a file is executed when it is read.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,12 @@ from ..coresets.atomic import replacing
 from ..sources.file_columns import pyarrow
 from .data_files import load_arrays
 from .outcome import to_json
+from .picture_files import check_place
 from .scaling import Scaling
 from .settings import UsageError
 
 FORMATS = (".npz", ".pt", ".csv", ".parquet")
-WEIGHT = "weight"
+WEIGHT, SPARE = "weight", "point_weight"  # the second where the data have a column of the first name
 SCHEMA_KEY = b"torchcoreset"
 
 
@@ -77,6 +79,13 @@ def check_format(path: Path, flag: str) -> str:
     if suffix == ".parquet":
         pyarrow("pyarrow", path)
     return suffix
+
+
+def check_out(path: Path, flag: str, columns: Iterable[str] = ()) -> None:
+    """Raise unless a coreset with these columns can be written there: found before the work, not after it."""
+    if check_format(path, flag) in (".csv", ".parquet"):
+        _weight_name(tuple(columns))
+    check_place(path, flag)
 
 
 def write_coreset(path: Path, held: CoresetFile) -> None:
@@ -179,9 +188,17 @@ def _table(held: CoresetFile) -> dict[str, NDArray[Any]]:
     table: dict[str, NDArray[Any]] = {name: points[:, k] for k, name in enumerate(held.columns)}
     if held.labels is not None:
         table[_label_name(held)] = held.labels
-    if WEIGHT in table:
-        raise UsageError(f"--out: a column of the data is called {WEIGHT!r} too. Rename it, or write .npz or .pt.")
-    return {**table, WEIGHT: _floats(held.weights)}
+    return {**table, _weight_name(table): _floats(held.weights)}
+
+
+def _weight_name(names: Iterable[str]) -> str:
+    """What the column of weights is called, which no column of the data may be."""
+    free = [name for name in (WEIGHT, SPARE) if name not in names]
+    if not free:
+        raise UsageError(
+            f"--out: columns of the data are called {WEIGHT!r} and {SPARE!r}. Rename one, or write .npz or .pt."
+        )
+    return free[0]
 
 
 def _write_csv(path: Path, held: CoresetFile) -> None:
@@ -230,17 +247,21 @@ def _read_parquet(path: Path) -> CoresetFile:
 def _from_table(table: dict[str, NDArray[Any]], metadata: dict[str, Any], path: Path) -> CoresetFile:
     label = metadata.get("label")
     labels = table.get(str(label)) if label is not None else None
-    columns = metadata.get("columns") or [name for name in table if name not in (WEIGHT, label)]
+    weight = SPARE if SPARE in table else WEIGHT
+    columns = metadata.get("columns") or [name for name in table if name not in (weight, label)]
     missing = [name for name in columns if name not in table]
     if missing:
         raise UsageError(f"{path} has no column {missing[0]!r}, which its metadata names.")
     kind = np.float64 if metadata.get("dtype") != "float32" else np.float32
     try:
         points = np.stack([table[name].astype(kind) for name in columns], axis=1)
-        weights = table[WEIGHT].astype(np.float64) if WEIGHT in table else None
+        weights = table[weight].astype(np.float64) if weight in table and weight not in columns else None
         if labels is not None and labels.dtype.kind in "UO" and metadata.get("label_kind") == "number":
             labels = labels.astype(np.int64)
     except ValueError as error:
-        raise UsageError(f"{path} has text where points should be ({error}).") from error
+        text = str(error).replace("np.str_(", "").removesuffix(")")
+        raise UsageError(
+            f"{path} has text where points should be ({text}); expected a coreset, as `torchcoreset build` writes it."
+        ) from error
     labels = labels.astype(str) if labels is not None and labels.dtype.kind == "O" else labels
     return _checked(points, weights, labels, {**metadata, "columns": list(columns)}, path)

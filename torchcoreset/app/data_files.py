@@ -17,7 +17,7 @@ from torch import Tensor
 from ..coresets.files import load_tensors
 from ..sources import Source, as_source, mark_of
 from ..sources.file_columns import pyarrow, usable
-from ..sources.file_csv import has_titles, open_blocks
+from ..sources.file_csv import Dialect, csv_options, dialect_of, open_blocks
 from .example_tables import PREFIX, example_table
 from .settings import Common, UsageError, argument, nearest, option
 
@@ -149,48 +149,52 @@ def _from_columns(settings: DataSettings, columns: dict[str, NDArray[Any]]) -> T
 
 
 def _from_arrow(settings: DataSettings, path: Path, kind: str) -> Table:
-    schema, titled = _arrow_schema(path, kind)
+    schema, dialect = _arrow_schema(path, kind)
     chosen = _choose(settings, list(schema.names), path.name)
     text = [name for name in chosen.features if not usable(schema.field(name).type)]
     if text:
-        others = ",".join(name for name in chosen.features if name not in text)
-        raise UsageError(
-            f"--columns: {path.name} has columns that are no numbers: {', '.join(text)}. Choose others, such as "
-            f"--columns {others}, or make it the --label."
-        )
+        raise UsageError(f"--columns: {_no_numbers(path.name, text, chosen, schema)}")
     source = as_source(path, chosen.weights, features=list(chosen.features))
     columns = chosen.features
     if source.dimension != len(columns):  # columns of vectors
         columns = [f"x{k}" for k in range(source.dimension or 0)]
-    labels = None if chosen.label is None else _arrow_column(path, kind, chosen.label, titled)
+    labels = None if chosen.label is None else _arrow_column(path, chosen.label, dialect)
     return Table(path.name, source, tuple(columns), labels, chosen.label, mark_of(source))
 
 
-def _arrow_schema(path: Path, kind: str) -> tuple[Any, bool]:
-    """Names and types of the columns, and whether a CSV file has a line of titles."""
+def _no_numbers(name: str, text: list[str], chosen: _Chosen, schema: Any) -> str:
+    """What is wrong with columns of text, and what may have been meant."""
+    said = f"{name} has columns that are no numbers: {', '.join(text)}."
+    others = [column for column in chosen.features if column not in text]
+    if not others:  # none of those that were asked for: say which there are
+        others = [column for column in schema.names if usable(schema.field(column).type)]
+    if not others:
+        return f"{said} Columns are separated by commas, semicolons or tabs, the same in every line."
+    quote = '"' if any(" " in column for column in others) else ""
+    label = f" A column of classes is named apart: --label {text[0]}." if chosen.label is None else ""
+    return f"{said} Choose others, such as --columns {quote}{','.join(others)}{quote}.{label}"
+
+
+def _arrow_schema(path: Path, kind: str) -> tuple[Any, Dialect | None]:
+    """Names and types of the columns, and how a CSV file holds them."""
     if kind in (".parquet", ".pq"):
         arrow, parquet = pyarrow("pyarrow", path), pyarrow("pyarrow.parquet", path)
         try:
-            return parquet.read_schema(path), True
+            return parquet.read_schema(path), None
         except arrow.ArrowInvalid as error:
             raise UsageError(f"DATA: {path.name} is no Parquet file ({error}).") from error
-    titled = has_titles(path)
-    with open_blocks(path, titled, None) as reader:
-        return reader.schema, titled
+    dialect = dialect_of(path)
+    with open_blocks(path, dialect, None) as reader:
+        return reader.schema, dialect
 
 
-def _arrow_column(path: Path, kind: str, name: str, titled: bool) -> NDArray[Any]:
+def _arrow_column(path: Path, name: str, dialect: Dialect | None) -> NDArray[Any]:
     """One column of labels, of any type."""
-    if kind in (".parquet", ".pq"):
+    if dialect is None:
         column = pyarrow("pyarrow.parquet", path).read_table(path, columns=[name]).column(name)
     else:
-        csv = pyarrow("pyarrow.csv", path)
-        column = csv.read_csv(
-            path,
-            csv.ReadOptions(autogenerate_column_names=not titled),
-            csv.ParseOptions(delimiter="\t" if ".tsv" in path.suffixes else ","),
-            csv.ConvertOptions(include_columns=[name], strings_can_be_null=True),
-        ).column(name)
+        options = csv_options(path, dialect, include_columns=[name], strings_can_be_null=True)
+        column = pyarrow("pyarrow.csv", path).read_csv(path, *options).column(name)
     if column.null_count:
         raise UsageError(
             f"--label: {column.null_count} rows of {path.name} have no value in {name!r}. Drop them first."

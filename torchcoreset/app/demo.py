@@ -59,7 +59,8 @@ def run(options: argparse.Namespace) -> None:
     lower = float(np.mean([plan.lower ** (1 / p) for plan in plans]))
     gap = max(plan.gap for plan in plans)
     print(f"{label:28}{size:>8}{mean:>12.4g}{lower:>12.4g}{gap:>10.0e}{'':>10}   (+- {spread:.2g})\n")
-    print(f"The coreset is {mean / result.distance:.2f} times closer to the data. {_steps(result)}\n")
+    closer = f"{mean / result.distance:.2f} times closer to" if result.distance > 0 else "at distance 0 from"
+    print(f"The coreset is {closer} the data. {_steps(result)}\n")
     picture, points = options.out / "coreset.png", options.out / "coreset.npz"
     panels = [
         Panel(f"coreset of {size} points", result.coreset, f"{unit} = {result.distance:.4g}"),
@@ -92,13 +93,29 @@ def table(path: Path) -> tuple[str, NDArray[np.float32], None]:
                 raise ValueError(f"file: {path} holds {', '.join(file.files)}; expected an array named X.")
             data = file["X"]
     elif path.suffix == ".csv":
-        with open(path) as lines:
-            header = any(not _is_number(cell) for cell in lines.readline().split(","))
-        data = np.loadtxt(path, delimiter=",", skiprows=int(header), ndmin=2)
+        data = _csv(path)
     else:
         raise ValueError(f"file: got {path}; expected a name that ends in .csv, .npy or .npz.")
     data = data.reshape(len(data), -1).astype(np.float32)
     return f"{len(data):,} rows of {data.shape[1]} columns ({path.name})", data, None
+
+
+def _csv(path: Path) -> NDArray[np.float64]:
+    """All columns of a CSV file, which NumPy reads: the demo does without pyarrow."""
+    with open(path, encoding="utf-8-sig") as lines:
+        first = lines.readline()
+    separator = ";" if ";" in first and "," not in first else ","
+    header = any(not _is_number(cell) for cell in first.split(separator))
+    try:
+        data: NDArray[np.float64] = np.loadtxt(
+            path, delimiter=separator, skiprows=int(header), ndmin=2, encoding="utf-8-sig"
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"file: {path} is no table of numbers ({error}). The demo takes all columns; `torchcoreset build` chooses "
+            "some of them (pip install 'torchcoreset[cli]')."
+        ) from error
+    return data
 
 
 def _is_number(cell: str) -> bool:

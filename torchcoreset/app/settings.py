@@ -10,6 +10,7 @@ import difflib
 import inspect
 import re
 import types
+from argparse import SUPPRESS, Action, HelpFormatter
 from collections.abc import Iterable
 from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -48,6 +49,24 @@ class Common:
     traceback: bool = option("show where an error came from, for developers", False)
 
 
+class Help(HelpFormatter):
+    """The help of a command without the types in Python's words, which `explain` says where a value is wrong."""
+
+    def _get_help_string(self, action: Action) -> str:
+        text, default = action.help or "", action.default
+        if action.option_strings and action.required:
+            return f"{text} (required)"
+        told = (
+            isinstance(default, (int, float, str)) and not isinstance(default, bool) and default not in ("", SUPPRESS)
+        )
+        return f"{text} (default: {default})" if told else text
+
+    def _format_action_invocation(self, action: Action) -> str:
+        text = super()._format_action_invocation(action)
+        # jsonargparse adds `--columns+` to options that take lists, to append to them.
+        return text.partition(f", {action.option_strings[0]}+")[0] if action.option_strings else text
+
+
 class Parser(ArgumentParser):
     """A parser whose errors are raised, in one line."""
 
@@ -57,7 +76,7 @@ class Parser(ArgumentParser):
 
 def parser_of(settings: type[Any], description: str) -> Parser:
     """The parser of one command, an argument for each field."""
-    parser = Parser(description=description, allow_abbrev=False)
+    parser = Parser(description=description, allow_abbrev=False, formatter_class=Help)
     hints = get_type_hints(settings)
     fields = dataclasses.fields(settings)
     # Dataclasses put inherited fields first, even where a subclass names them in another order.

@@ -6,6 +6,7 @@ refused.
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from .atomic import replacing
@@ -44,23 +46,34 @@ def read_arrays(path: str | Path) -> dict[str, Any]:
         ) from error
 
 
-def write_arrays(path: str | Path, tensors: Mapping[str, Tensor], text: Mapping[str, str]) -> None:
-    """Write tensors and text by name; a process that dies meanwhile leaves the old file, or none."""
+def write_arrays(
+    path: str | Path, tensors: Mapping[str, Tensor], text: Mapping[str, str], labels: NDArray[Any] | None = None
+) -> None:
+    """Write tensors and text by name; a process that dies meanwhile leaves the old file, or none.
+
+    Labels, if there are any, are numbers or text, one for each point. Text is an array of text in a .npz file, a list
+    in a .pt file, and JSON in the header of a .safetensors file.
+    """
     path, suffix = Path(path), _suffix(path)
     if suffix == ".safetensors":
         _safetensors()
     held = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    more: dict[str, Any] = dict(text)
+    if labels is not None and labels.dtype.kind != "U":
+        held["labels"] = torch.from_numpy(np.ascontiguousarray(labels))
+    elif labels is not None:
+        more["labels"] = {".npz": labels, ".pt": labels.tolist()}.get(suffix, json.dumps(labels.tolist()))
     with replacing(path) as beside:
         if suffix == ".safetensors":
             from safetensors.torch import save_file
 
-            save_file(held, beside, metadata=dict(text))
+            save_file(held, beside, metadata=more)
         elif suffix == ".npz":
-            columns: dict[str, Any] = {**{name: wide(tensor).numpy() for name, tensor in held.items()}, **text}
+            columns: dict[str, Any] = {**{name: _array(tensor) for name, tensor in held.items()}, **more}
             with open(beside, "wb") as file:
                 np.savez(file, **columns)
         else:
-            torch.save({**held, **text}, beside)
+            torch.save({**held, **more}, beside)
 
 
 def load_tensors(path: str | Path) -> Any:
@@ -75,11 +88,18 @@ def wide(tensor: Tensor) -> Tensor:
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
+def _array(tensor: Tensor) -> NDArray[Any]:
+    array: NDArray[Any] = (wide(tensor) if tensor.is_floating_point() else tensor).numpy()
+    return array
+
+
 def _read_npz(path: Path) -> dict[str, Any]:
     # Opened here: numpy leaves a damaged file open.
     with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
-        return {name: str(array) if array.dtype.kind == "U" else array for name, array in arrays.items()}
+        return {
+            name: str(array) if array.dtype.kind == "U" and array.ndim == 0 else array for name, array in arrays.items()
+        }
 
 
 def _read_pt(path: Path) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from torch.utils.data import TensorDataset
 from ..sources import as_source
 from .build import build_coreset
 from .coreset import Coreset
+from .files import read_arrays, write_arrays
 from .history import BuildResult, Step
 from .starts import check_size
 
@@ -29,7 +32,7 @@ class LabeledCoreset:
         coreset: points and weights, class after class.
         classes: (k,) the different labels, sorted, as numbers or text.
         class_of: (n,) int64, the place of each point's label in `classes`.
-        results: the `BuildResult` of each class, in the order of `classes`.
+        results: the `BuildResult` of each class, in the order of `classes`; none of a coreset from a file.
     """
 
     coreset: Coreset
@@ -56,6 +59,40 @@ class LabeledCoreset:
     def to_dataset(self) -> TensorDataset:
         """Points, places of their labels in `classes`, and weights, as a `TensorDataset` of detached copies."""
         return TensorDataset(self.points.detach().clone(), self.class_of.clone(), self.weights.clone())
+
+    def save(self, path: str | Path) -> None:
+        """Write points, weights and labels to a .pt, .npz or .safetensors file, as `Coreset.save` does.
+
+        `Coreset.load` and the command line read the file too.
+        """
+        write_arrays(path, {"points": self.points, "weights": self.weights}, {}, self.labels)
+
+    @classmethod
+    def load(cls, path: str | Path) -> LabeledCoreset:
+        """Read what `save` or `torchcoreset build --label` wrote, without `results`. Nothing in the file is executed.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: the file is damaged, or has no points, weights or labels.
+
+        Example:
+            >>> import tempfile, torch, torchcoreset as tc
+            >>> labeled = tc.build_labeled_coreset(torch.rand(20, 2), ["a"] * 8 + ["b"] * 12, 5)
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     labeled.save(f"{folder}/points.npz")
+            ...     tc.LabeledCoreset.load(f"{folder}/points.npz")
+            LabeledCoreset(5 points, a: 2, b: 3)
+        """
+        coreset = Coreset.load(path)
+        labels = read_arrays(path).get("labels")
+        if isinstance(labels, str):  # of a .safetensors file
+            labels = json.loads(labels)
+        found = np.asarray(labels)
+        if labels is None or found.shape != (coreset.size,):
+            what = "no labels" if labels is None else f"labels of shape {found.shape} for {coreset.size} points"
+            raise ValueError(f"path: {path} holds {what}; expected a file by LabeledCoreset.save, one label a point.")
+        classes, place = np.unique(found, return_inverse=True)
+        return cls(coreset, classes, torch.from_numpy(place.astype(np.int64)), ())
 
     def __repr__(self) -> str:
         counts = torch.bincount(self.class_of, minlength=len(self.classes)).tolist()

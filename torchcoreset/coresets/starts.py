@@ -21,7 +21,8 @@ FEWEST = 5  # samples a point below which annealing has nothing to smooth
 def check_size(size: int) -> None:
     """Raise ValueError unless size is a positive integer."""
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise ValueError(f"size: got {size!r}; expected a positive number of points.")
+        got = repr(size) if isinstance(size, (int, float, str)) else f"a {type(size).__name__}"
+        raise ValueError(f"size: got {got}; expected a positive whole number, of points.")
 
 
 def start_points(

@@ -183,7 +183,8 @@ class CoresetLoss(nn.Module):
         """The divergence between points (n, d) and samples (m, d); all else as in its function."""
         if isinstance(self.settings, OnlineSettings):
             return self._follow(self.settings, points, samples, point_weights, sample_weights)
-        known = len(self.potential) == len(points) and bool(torch.isfinite(self.potential).all())
+        length = len(points) if hasattr(points, "__len__") else None  # what has none is refused below
+        known = len(self.potential) == length and bool(torch.isfinite(self.potential).all())
         value, result = self.settings.evaluate(
             points, samples, point_weights, sample_weights,
             start=self.potential if known else None, memory=self._memory,

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from inspect import isgeneratorfunction
 from typing import Any
 
 from torch import Tensor, nn
@@ -133,6 +134,10 @@ def _batches_or_sampler(source: Any, layout: Layout) -> Source:
     # A Sequential can be iterated, but over its layers.
     if isinstance(source, Iterable) and not isinstance(source, nn.Module):
         return LoaderSource(source, layout)
+    if isgeneratorfunction(source):
+        raise TypeError(
+            f"source: got the generator function {source.__name__}; expected what it yields: call it first."
+        )
     if callable(source):
         return CallableSource(source, layout)
     raise _unknown(source)

@@ -30,7 +30,7 @@ def choose_columns(path: Path, schema: Any, weights: Key | None, layout: Layout)
         layout: `features` are names or numbers of columns; None for all columns but the weights.
 
     Raises:
-        ValueError: there are no such columns, or one that was not asked for holds no numbers.
+        ValueError: there are no such columns, or one of them holds no numbers.
     """
     names: list[str] = list(schema.names)
     if len(set(names)) < len(names):
@@ -38,17 +38,35 @@ def choose_columns(path: Path, schema: Any, weights: Key | None, layout: Layout)
     weight = None if weights is None else _named(path, names, weights, "weights")
     if layout.features is not None:
         keys = layout.features if isinstance(layout.features, tuple) else (layout.features,)
-        return [_named(path, names, key, "features") for key in keys], weight
+        asked = [_named(path, names, key, "features") for key in keys]
+        _check_numbers(path, schema, asked, names)
+        return asked, weight
     chosen = [name for name in names if name != weight]
     if not chosen:
         raise ValueError(f"source: {path.name} has no columns but the weights; expected features.")
-    other = [name for name in chosen if not usable(schema.field(name).type)]
-    if other:
-        raise ValueError(
-            f"source: {path.name} has columns that are no numbers: {other}. Choose the others with "
-            f"`as_source(..., features=[...])`."
-        )
+    _check_numbers(path, schema, chosen, chosen)
     return chosen, weight
+
+
+def _check_numbers(path: Path, schema: Any, chosen: list[str], names: list[str]) -> None:
+    other = {name: str(schema.field(name).type) for name in chosen if not usable(schema.field(name).type)}
+    if not other:
+        return
+    found = ", ".join(f"{name!r} ({_in_words(kind)})" for name, kind in other.items())
+    numbers = [name for name in names if usable(schema.field(name).type)]
+    remedy = (
+        f"Choose columns of numbers with `as_source(..., features=[...])`, such as {numbers[:6]}."
+        if numbers
+        else "Columns are separated by commas, semicolons or tabs, the same in every line."
+    )
+    raise ValueError(f"source: {path.name} has columns that are no numbers: {found}. {remedy}")
+
+
+def _in_words(kind: str) -> str:
+    """A type of pyarrow for people."""
+    if kind in ("string", "large_string", "string_view") or kind.startswith("dictionary<values=string"):
+        return "text"
+    return "dates" if kind.startswith(("date", "timestamp")) else kind
 
 
 def rows_of_columns(path: Path, columns: Sequence[Any], names: Sequence[str]) -> Tensor:

@@ -32,6 +32,7 @@ class ParquetSource(FileSource):
         with _opened(path) as file:
             by_column = isinstance(weights, (str, int)) and not isinstance(weights, bool)
             self._columns, weight = choose_columns(path, file.schema_arrow, weights if by_column else None, layout)
+            self._titles = self._columns
             groups = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
             # Empty row groups would be read for nothing.
             self._groups = [group for group, rows in enumerate(groups) if rows > 0]

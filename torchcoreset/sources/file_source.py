@@ -34,6 +34,7 @@ class FileSource(RandomAccessSource):
 
     on_disk = True
     _any_order = True  # whether blocks can be read in any order
+    _titles: list[str] | None = None  # names of the features, where the file has names
 
     def __init__(self, path: Path, starts: Tensor, dimension: int, weights: Any = None) -> None:
         size = int(starts[-1])
@@ -74,7 +75,7 @@ class FileSource(RandomAccessSource):
         last = int(order[-1])
         for block, rows in zip(order.tolist(), self._blocks(order.tolist()), strict=True):
             index = torch.arange(int(self.starts[block]), int(self.starts[block + 1]))
-            check_finite(rows, self.path.name, index)
+            check_finite(rows, self.path.name, index, self._titles)
             held.append(rows)
             numbers.append(index)
             if block != last and sum(map(len, held)) < max(batch_size, self._pool_rows()):
@@ -95,7 +96,7 @@ class FileSource(RandomAccessSource):
         for block, rows in zip(wanted, self._blocks(wanted), strict=True):
             part = slice(int(edges[block]), int(edges[block + 1]))
             chosen = rows[ordered[part] - self.starts[block]]
-            check_finite(chosen, self.path.name, ordered[part])
+            check_finite(chosen, self.path.name, ordered[part], self._titles)
             if found is None:
                 found = chosen.new_empty(len(index), chosen.shape[1])
             found[order[part]] = chosen

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 from torch.distributions import Distribution
 
 from .layout import PLAIN, Layout, rows_of
@@ -100,7 +100,15 @@ class CallableSource(EndlessSource):
         self._sampler = sampler
 
     def _sample(self, count: int) -> Any:
-        return self._sampler(count)
+        if not isinstance(self._sampler, nn.Module):
+            return self._sampler(count)
+        try:
+            return self._sampler(count)
+        except TypeError as error:  # of a layer that was given a number where it wants a tensor
+            raise TypeError(
+                f"source: the {type(self._sampler).__name__} cannot be called with a number of samples ({error}). For "
+                "what a network makes of samples, give Pushforward(source, network)."
+            ) from error
 
     def __repr__(self) -> str:
         name = getattr(self._sampler, "__name__", type(self._sampler).__name__)
