@@ -34,6 +34,7 @@ class FileSource(RandomAccessSource):
 
     on_disk = True
     _any_order = True  # whether blocks can be read in any order
+    _by_row = False  # whether single rows can be read, so that draws need no pool
 
     def __init__(self, path: Path, starts: Tensor, dimension: int, weights: Any = None) -> None:
         size = int(starts[-1])
@@ -51,7 +52,7 @@ class FileSource(RandomAccessSource):
     def draw(self, count: int, generator: Generator) -> Tensor:
         check_positive("count", count)
         pool_rows = min(self.size, self._pool_rows())
-        if count >= pool_rows:
+        if self._by_row or count >= pool_rows:
             return super().draw(count, generator)
         if self._pool is None or self._pool_generator is not generator or len(self._pool) < count:
             # What is left of a pool may repeat in the next one, so one draw never takes from two.

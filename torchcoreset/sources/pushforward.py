@@ -58,7 +58,8 @@ class Pushforward(Source):
         check_positive("batch_size", batch_size)
         self.source = as_source(source)
         self.network = network
-        self.size, self.endless, self.on_disk = self.source.size, self.source.endless, self.source.on_disk
+        self.size, self.weighted = self.source.size, self.source.weighted
+        self.endless, self.on_disk = self.source.endless, self.source.on_disk
         self._batch_size = batch_size
 
     def draw(self, count: int, generator: Generator) -> Tensor:

@@ -17,18 +17,13 @@ class RandomAccessSource(Source):
     size: int
 
     def __init__(self, size: int, weights: Any = None) -> None:
-        self.size = size
+        self.size, self.weighted = size, weights is not None
         self._weights: Tensor | None = None
         self._cumulative: Tensor | None = None
         if weights is not None:
             self._weights = sample_weights(weights, size)
             cumulative = self._weights.cumsum(dim=0)
             self._cumulative = cumulative / cumulative[-1]  # ends in exactly 1
-
-    @property
-    def weighted(self) -> bool:
-        """Whether rows have weights of their own."""
-        return self._weights is not None
 
     @abc.abstractmethod
     def _read(self, index: Tensor, generator: Generator) -> Tensor:
@@ -61,5 +56,5 @@ class RandomAccessSource(Source):
         return self._read(subset(limit, self.size, generator).sort().values, generator), None
 
     def __repr__(self) -> str:
-        weighted = ", weighted" if self._weights is not None else ""
+        weighted = ", weighted" if self.weighted else ""
         return f"{super().__repr__()[:-1]}{weighted})"
