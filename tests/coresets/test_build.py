@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import torchcoreset as tc
+from torchcoreset.coresets.held import LINE_HELD, materialized
 from torchcoreset.testing import BEST_KNOWN, E1, NORMAL
 
 ALGORITHMS = ("fixed_point", "sgd", "gradient")
@@ -451,3 +452,10 @@ def test_the_result_can_be_trained_further() -> None:
         optimizer.step()
         values.append(value.item())
     assert values[-1] < values[0]
+
+
+def test_many_points_on_the_line_hold_more_than_the_line_needs() -> None:
+    """200 samples a point are as many as the line asks for, and then more."""
+    source = tc.as_source(torch.distributions.Normal(0.0, 1.0))
+    for size, held in ((1999, LINE_HELD), (2000, LINE_HELD), (2001, 200 * 2001)):
+        assert len(materialized(source, size, None, torch.Generator())[0]) == held

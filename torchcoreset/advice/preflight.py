@@ -23,9 +23,9 @@ from typing import Any
 
 import torch
 
-from ..coresets.held import HELD, HELD_PER_POINT, LINE_HELD
+from ..coresets.held import HELD, HELD_PER_POINT, LINE_HELD, most_of_file
 from ..coresets.starts import check_size, repeat_to
-from ..sources import as_source
+from ..sources import Source, as_source
 from ..sources.randomness import make_generator
 from ..sources.tables import TensorSource
 from ..transport.problem import check_power, make_problem
@@ -104,7 +104,7 @@ def preflight(
         rows = read.draw(
             max(PROBE, PROBE_PER_POINT * size) if read.size is None else _probe(read.size, size), generator
         )
-    held = _held(read.size, read.endless, size, rows.shape[1], samples)
+    held = _held(read, size, rows.shape[1], samples)
     # A table that is held whole is not copied to be held.
     copies = 1 if isinstance(read, TensorSource) and held == read.size else 2
     memory = estimate_memory(held, size, rows.shape[1], rows.element_size(), copies)
@@ -125,13 +125,15 @@ def _probe(rows: int, size: int) -> int:
     return min(rows, max(PROBE, PROBE_PER_POINT * size))
 
 
-def _held(rows: int | None, endless: bool, size: int, dimension: int, samples: int | None) -> int:
+def _held(source: Source, size: int, dimension: int, samples: int | None) -> int:
     """How many rows `build_coreset` holds."""
+    if samples is None and source.on_disk:
+        samples = most_of_file(size, dimension)
     if samples is not None:
-        return samples if rows is None else min(samples, rows)
-    if rows is not None:
-        return rows
-    return max(HELD, HELD_PER_POINT * size, LINE_HELD if endless and dimension == 1 else 0)
+        return samples if source.size is None else min(samples, source.size)
+    if source.size is not None:
+        return source.size
+    return max(HELD, HELD_PER_POINT * size, LINE_HELD if source.endless and dimension == 1 else 0)
 
 
 def _measured(rows: torch.Tensor, size: int, p: float, held: int, generator: torch.Generator) -> float:

@@ -134,7 +134,8 @@ class _Search:
 
     def attempt(self, size: int) -> bool:
         """Build and certify this many points; whether they reach epsilon."""
-        most = self.build.size or max(self.samples, 200 * size)
+        # Of a source that has an end, what any build holds: a file may be larger than memory.
+        most = None if self.build.size is not None else max(self.samples, 200 * size)
         coreset = build_coreset(
             self.build, size, p=self.p, samples=most, tolerance=3e-3, seed=self.rng, progress=False
         ).coreset

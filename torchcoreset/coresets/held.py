@@ -93,17 +93,21 @@ def materialized(
 ) -> tuple[Tensor, Tensor | None]:
     """The samples to hold in memory, and their weights; where nobody says how many, one of so many parts of them."""
     if samples is None and source.on_disk:
-        rows = HELD_OF_FILE // source.dimension if source.dimension is not None else 0
-        samples = max(HELD, HELD_PER_POINT * size, rows)
+        samples = most_of_file(size, source.dimension)
     if samples is not None or source.size is not None:
         return source.materialize(samples, generator)
     with warnings.catch_warnings():
         # Nobody asked for that many: an iterator that ends earlier is held whole.
         warnings.filterwarnings("ignore", message="source: the .* ended after", category=UserWarning)
         y, a = source.materialize(max(HELD, HELD_PER_POINT * size) // parts, generator)
-        if source.endless and y.shape[1] == 1:
+        missing = LINE_HELD // parts - len(y)
+        if source.endless and y.shape[1] == 1 and missing > 0:
             # On the line sorting is cheap, and more samples are needed: their quantiles err by 1 / sqrt(m) however
             # many points there are, which has to be small against the width of a cell.
-            more, _ = source.materialize(LINE_HELD // parts - len(y), generator)
-            y = torch.cat((y, more))
+            y = torch.cat((y, source.materialize(missing, generator)[0]))
         return y, a
+
+
+def most_of_file(size: int, dimension: int | None) -> int:
+    """How many rows of a file are held at most, where nobody says how many."""
+    return max(HELD, HELD_PER_POINT * size, 0 if dimension is None else HELD_OF_FILE // dimension)
