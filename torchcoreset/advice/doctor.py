@@ -14,6 +14,7 @@ from ..sources import as_source
 from ..sources.randomness import make_generator
 from ..transport.choose import make_engine
 from ..transport.engine import HardPass
+from ..transport.modes import plain_modes
 from ..transport.problem import Problem, as_table, make_problem
 from ..transport.result import Status
 from ..transport.solve import check_count, solve
@@ -111,7 +112,7 @@ def doctor(
     if certificate is not None and not isinstance(certificate, Certificate):
         raise TypeError(f"certificate: got {type(certificate).__name__}; expected a Certificate, from tc.certify.")
     rows, mass = as_source(source).materialize(samples, make_generator(seed))
-    with torch.inference_mode(False), torch.no_grad():
+    with plain_modes():
         problem = make_problem(points, rows.to(points.device), power, weights, mass)
         found = solve(problem, tolerance=1e-3, exact=False, start=None, max_steps=100)
         cells = make_engine(problem, "auto").hard(found.potential)

@@ -28,6 +28,7 @@ from ..coresets.starts import check_size, repeat_to
 from ..sources import Source, as_source
 from ..sources.randomness import make_generator
 from ..sources.tables import TensorSource
+from ..transport.modes import plain_modes
 from ..transport.problem import check_power, make_problem
 from ..transport.solve import check_count, solve
 
@@ -139,7 +140,7 @@ def _held(source: Source, size: int, dimension: int, samples: int | None) -> int
 def _measured(rows: torch.Tensor, size: int, p: float, held: int, generator: torch.Generator) -> float:
     """Seconds of a build: a transport from scratch, and then one a step from the potential of the step before."""
     points = repeat_to(rows[torch.randperm(len(rows), generator=generator)[:size]], size, generator).clone()
-    with torch.inference_mode(False), torch.no_grad():
+    with plain_modes():
         problem = make_problem(points, rows, p)
         began = time.perf_counter()
         found = solve(problem, tolerance=1e-2, exact=False, start=None, max_steps=100)

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
-import torch
 from torch import Generator, Tensor
 
 from ..sources import Source, SourceExhausted, as_source, mark_of
 from ..sources.randomness import make_generator
 from ..tensors import is_real
 from ..transport.choose import check_engine
+from ..transport.modes import plain_modes
 from ..transport.problem import check_power
 from ..transport.ranks import Ranks, as_ranks, mark
 from ..transport.result import Status, Transport
@@ -152,7 +152,7 @@ def build_coreset(
     init = init if init is not None else "annealed" if algorithm in ("auto", "fixed_point") else "random"
     start = Start(init=init, restarts=restarts, size=size, p=p, weights=weights, engine=engine)
     bar = Progress(steps, progress if ranks is None or ranks.rank == 0 else False, f"coreset of {size} points")
-    with bar, torch.inference_mode(False), torch.no_grad():
+    with bar, plain_modes():
         if algorithm == "sgd":
             read = as_source(source, sample_weights)
             run = _Run(size, p, steps, tolerance, bar, callback, engine, mark_of(read))

@@ -59,6 +59,7 @@ from ..tensors import is_real
 from ..transport.choose import check_engine, make_engine
 from ..transport.cost import pairwise
 from ..transport.engine import HardPass, chunk_elements
+from ..transport.modes import plain_modes
 from ..transport.problem import Problem, check_power, make_problem
 from ..transport.ranks import Ranks, agreed, as_ranks, mark
 from ..transport.solve import check_count
@@ -150,7 +151,7 @@ def certify(
     check_engine(engine)
     ranks = as_ranks(group)
     points, read = inputs(ranks, "certify", coreset, source, {"power": p, "samples": samples, "bound": bound or 0.0})
-    with torch.inference_mode(False), torch.no_grad():
+    with plain_modes():
         passed = one_pass(points, read, p, samples, make_generator(seed), engine, bound=bound, ranks=ranks)
     return make_certificate(passed, p, confidence, bound)
 

@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
-import torch
 from torch import Generator, Tensor
 
 from ..sources.randomness import make_generator
 from ..tensors import is_real
 from ..transport.choose import check_engine, make_engine
+from ..transport.modes import plain_modes
 from ..transport.problem import make_problem
 from ..transport.ranks import Ranks, agreed, as_ranks, mark
 from ..transport.solve import check_count
@@ -135,7 +135,7 @@ def expectation_error(
     ranks = as_ranks(group)
     settings = {"samples": samples, "evaluations": calls}
     points, read = inputs(ranks, "expectation_error", coreset, source, settings)
-    with torch.inference_mode(False), torch.no_grad(), at_rest(f):
+    with plain_modes(), at_rest(f):
 
         def prepare() -> tuple[_DoubleSample, tuple[float]]:
             double = _DoubleSample(f, points, calls, engine)

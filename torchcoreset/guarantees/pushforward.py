@@ -26,6 +26,7 @@ from ..sources.randomness import make_generator
 from ..tensors import is_real
 from ..transport.choose import check_engine, make_engine
 from ..transport.cost import paired
+from ..transport.modes import plain_modes
 from ..transport.problem import check_power, make_problem
 from ..transport.ranks import Ranks, agreed, as_ranks, mark
 from ..transport.solve import check_count, solve
@@ -117,7 +118,7 @@ def certify_pushforward(
         raise ValueError(f"lipschitz: got {lipschitz!r}; expected a finite constant >= 0, or None.")
     ranks = as_ranks(group)
     points, read = inputs(ranks, "certify_pushforward", coreset, source, {"power": p, "samples": samples})
-    with torch.inference_mode(False), torch.no_grad(), at_rest(network):
+    with plain_modes(), at_rest(network):
 
         def prepare() -> tuple[Points, tuple[float]]:
             images = image_of(network, points.x, "network")

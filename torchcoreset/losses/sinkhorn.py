@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from ..errors import ConvergenceWarning
@@ -225,17 +224,16 @@ class SinkhornSettings:
         remembered = memory or Remembered()
 
         def solve(x: Tensor, y: Tensor, b: Tensor | None, a: Tensor | None) -> Solved:
-            with torch.autocast(device_type=x.device.type, enabled=False):
-                problem = make_problem(x, y, self.p, b, a)
-                relative = RELATIVE_BLUR if self.relative_blur is None else self.relative_blur
-                blur = blur_length(problem, self.blur, relative)
-                terms = _Terms(self, problem, blur, start)
-                value = terms.cross.value
-                if terms.points is not None:
-                    value -= terms.points.value / 2
-                if self.debias and self.constant:
-                    value -= remembered.value(samples, sample_weights, terms.key, lambda: terms.samples.value) / 2
-                return Solved(value, terms.result(value), terms.derivatives)
+            problem = make_problem(x, y, self.p, b, a)
+            relative = RELATIVE_BLUR if self.relative_blur is None else self.relative_blur
+            blur = blur_length(problem, self.blur, relative)
+            terms = _Terms(self, problem, blur, start)
+            value = terms.cross.value
+            if terms.points is not None:
+                value -= terms.points.value / 2
+            if self.debias and self.constant:
+                value -= remembered.value(samples, sample_weights, terms.key, lambda: terms.samples.value) / 2
+            return Solved(value, terms.result(value), terms.derivatives)
 
         value, result = attach("sinkhorn_divergence", solve, *as_inputs(points, samples, point_weights, sample_weights))
         return value, result

@@ -14,6 +14,7 @@ from ..errors import ConvergenceError, ConvergenceWarning
 from ..tensors import is_real, real_tensor
 from .choose import check_engine
 from .cost import paired
+from .modes import plain_modes
 from .multiscale import COARSE, LEAST_SAMPLES
 from .problem import Problem
 from .ranks import as_ranks
@@ -89,25 +90,26 @@ def transport(
     check_count(max_steps, "max_steps")
     check_engine(engine)
     dtype = torch.float64 if exact else None
-    problem = problem_on(
-        as_ranks(group), "transport", points, samples, p, point_weights, sample_weights, dtype=dtype, state=start
-    )
     gap = EXACT_GAP if exact else tolerance
-    result = solve(problem, tolerance=gap, exact=exact, start=start, max_steps=max_steps, engine=engine)
+    with plain_modes():
+        problem = problem_on(
+            as_ranks(group), "transport", points, samples, p, point_weights, sample_weights, dtype=dtype, state=start
+        )
+        result = solve(problem, tolerance=gap, exact=exact, start=start, max_steps=max_steps, engine=engine)
     if result.status is not Status.CONVERGED:
         report_unconverged(result, gap, exact=exact)
     return result
 
 
-def report_unconverged(result: Transport, tolerance: float, *, exact: bool) -> None:
-    """Raise for an exact solve, warn for another."""
+def report_unconverged(result: Transport, tolerance: float, *, exact: bool, stacklevel: int = 3) -> None:
+    """Raise for an exact solve, warn for another, by default at the caller's caller."""
     message = (
         f"transport stopped ({result.status.value}) at a relative gap of {result.gap:.1e} after {result.steps} passes; "
         f"{tolerance:.1e} was asked for. {result.status.remedy}"
     )
     if exact:
         raise ConvergenceError(message, result)
-    warnings.warn(ConvergenceWarning(message, result), stacklevel=3)
+    warnings.warn(ConvergenceWarning(message, result), stacklevel=stacklevel)
 
 
 def check_tolerance(tolerance: float) -> None:
