@@ -401,6 +401,6 @@ def test_a_row_that_cannot_be_used_is_named_in_what_is_held_out(tmp_path):
     table = TABLE.copy()
     table[730, 1] = np.nan
     source = as_source(write(tmp_path, "csv", table), features=["x", "y"])
+    parts = tc.hold_out(source, 0.5)
     with pytest.raises(ValueError, match="the first is row 730"):
-        for part in tc.hold_out(source, 0.5):
-            list(part.batches(100, seeded()))
+        [list(part.batches(100, seeded())) for part in parts]

@@ -10,7 +10,7 @@ far outlier, which would drag a mean along, changes nothing.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -141,6 +141,11 @@ def make_problem(
     a = normalised(sample_weights, len(y), "sample_weights", x.device)
     equal = sample_weights is None or bool((a == a[0]).all())
     return Problem(x=x - shift, b=b, y=y.to(work) - shift, a=a, equal=equal, p=float(p))
+
+
+def as_float64(problem: Problem) -> Problem:
+    """The same problem in float64."""
+    return replace(problem, x=problem.x.double(), y=problem.y.double())
 
 
 def check_power(p: float) -> None:

@@ -13,10 +13,10 @@ from torch import Tensor
 from ..errors import ConvergenceError, ConvergenceWarning
 from ..tensors import is_real, real_tensor
 from .choose import check_engine
-from .cost import paired
+from .idle import ceiling, with_idle, without_idle
 from .modes import plain_modes
 from .multiscale import COARSE, LEAST_SAMPLES
-from .problem import Problem
+from .problem import Problem, as_float64
 from .ranks import as_ranks
 from .result import Coupling, Status, Transport
 from .shard import Shard, problem_on
@@ -148,7 +148,7 @@ def solve(
     settings = (tolerance, exact, max_steps, engine)
     if bool(support.all()):
         return _in_enough_digits(problem, settings, v, Solver.run)[0]
-    result, _ = _in_enough_digits(_without_idle(problem, support), settings, _part(v, support), Solver.run)
+    result, _ = _in_enough_digits(without_idle(problem, support), settings, _part(v, support), Solver.run)
     return _with_idle_points(result, problem, support)
 
 
@@ -177,13 +177,13 @@ def solve_dual(
     """
     v = None if start is None else check_start(start, problem)
     support = problem.b > 0
-    inner = problem if bool(support.all()) else _without_idle(problem, support)
+    inner = problem if bool(support.all()) else without_idle(problem, support)
     _, solver = _in_enough_digits(inner, (tolerance, False, max_steps, engine), _part(v, support), Solver.ascend)
     if solver.mean == 0:  # every sample lies on a point, and Newton has nothing to say of how to share them
         solver.run(None)
     shift = inner.b @ solver.potential
     transform = solver.transform + shift
-    potential = _idle_potential(problem, support, solver.potential - shift, transform)
+    potential = with_idle(solver.potential - shift, support, ceiling(problem, transform, ~support))
     return Dual(potential, solver.lower, transform)
 
 
@@ -199,13 +199,9 @@ def _in_enough_digits(
         found = run(solver, start)
         if not solver.imprecise(solver.lower):
             return found, solver
-    solver = Solver(replace(problem, x=problem.x.double(), y=problem.y.double()), *settings)
+    solver = Solver(as_float64(problem), *settings)
     solver.lacks_digits(start)
     return run(solver, start), solver
-
-
-def _without_idle(problem: Problem, support: Tensor) -> Problem:
-    return replace(problem, x=problem.x[support], b=problem.b[support])
 
 
 def _part(v: Tensor | None, support: Tensor) -> Tensor | None:
@@ -230,20 +226,7 @@ def check_start(start: Tensor, problem: Problem) -> Tensor:
 
 def _with_idle_points(result: Transport, problem: Problem, support: Tensor) -> Transport:
     """Put points of weight zero back: no mass, and the highest potential that leaves their cells empty."""
-    n = len(problem.x)
     used = support.nonzero()[:, 0]
-    plan = Coupling(result.plan.rows, used[result.plan.cols], result.plan.mass, (len(problem.y), n))
-    potential = _idle_potential(problem, support, result.potential, result.transform)
-    mass = result.cell_mass.new_zeros(n)
-    mass[used] = result.cell_mass
-    return replace(result, plan=plan, potential=potential, cell_mass=mass)
-
-
-def _idle_potential(problem: Problem, support: Tensor, used: Tensor, transform: Tensor) -> Tensor:
-    """The potential of all points: `used` of those of some weight, of the others the highest that leaves them empty."""
-    potential = used.new_zeros(len(problem.x))
-    potential[support] = used
-    for i in (~support).nonzero()[:, 0].tolist():
-        point = problem.x[i].expand_as(problem.y)
-        potential[i] = problem.least((paired(problem.y, point, problem.p) - transform).min())
-    return potential
+    plan = Coupling(result.plan.rows, used[result.plan.cols], result.plan.mass, (len(problem.y), len(problem.x)))
+    potential = with_idle(result.potential, support, ceiling(problem, result.transform, ~support))
+    return replace(result, plan=plan, potential=potential, cell_mass=with_idle(result.cell_mass, support, 0.0))
