@@ -94,3 +94,9 @@ def test_a_step_has_points_for_a_callback_and_none_in_the_history() -> None:
     result = tc.build_coreset(X, 5, callback=steps.append)
     assert torch.equal(steps[-1].points, result.coreset.points)
     assert all(step.points is None for step in result.history)
+
+
+def test_points_for_a_label_that_does_not_occur() -> None:
+    X = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(ValueError, match=r"init: got points for \['one'\]; expected labels among \[0, 1\]"):
+        tc.build_labeled_coreset(X, [0, 1] * 10, 4, init={"one": X[:2]})
