@@ -2,6 +2,7 @@
 
 import copy
 import io
+import os
 import pickle
 from pathlib import Path
 
@@ -237,3 +238,16 @@ def test_to_another_precision() -> None:
 def test_repr() -> None:
     assert repr(tc.Coreset(Y)) == "Coreset(size=40, dimension=3, weights=equal)"
     assert repr(tc.Coreset([0.0, 1.0], weights=[1, 2])) == "Coreset(size=2, dimension=1, weights=unequal)"
+
+
+def test_writing_leaves_the_permissions_of_the_process_alone(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file gets those of `open`, and another thread that makes a file meanwhile gets its own."""
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask belongs to all threads"))
+    path, plain = tmp_path / "coreset.npz", tmp_path / "plain"
+    plain.touch()
+    tc.Coreset(torch.zeros(2, 1)).save(path)
+    assert path.stat().st_mode == plain.stat().st_mode
+    path.chmod(0o640)
+    tc.Coreset(torch.ones(2, 1)).save(path)
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["coreset.npz", "plain"]
