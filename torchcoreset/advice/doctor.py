@@ -13,6 +13,7 @@ from ..guarantees import Certificate
 from ..sources import as_source
 from ..sources.randomness import make_generator
 from ..transport.choose import make_engine
+from ..transport.deterministic import mass_by_cell
 from ..transport.engine import HardPass
 from ..transport.modes import plain_modes
 from ..transport.problem import Problem, as_table, make_problem
@@ -196,7 +197,7 @@ def _duplicates(problem: Problem) -> Finding:
 
 
 def _tails(cells: HardPass, problem: Problem) -> Finding:
-    cost = torch.bincount(cells.cell, weights=problem.a * cells.cost, minlength=len(problem.b))
+    cost = mass_by_cell(cells.cell, problem.a * cells.cost, len(problem.b))
     count = -(-len(cost) // 10)
     total = float(cost.sum())
     share = float(cost.topk(count).values.sum()) / total if total > 0 else 0.0

@@ -26,7 +26,7 @@ import torch
 from ..coresets.held import HELD, HELD_PER_POINT, LINE_HELD, most_of_file
 from ..coresets.starts import check_size, repeat_to
 from ..sources import Source, as_source
-from ..sources.randomness import make_generator
+from ..sources.randomness import make_generator, permutation
 from ..sources.tables import TensorSource
 from ..transport.modes import plain_modes
 from ..transport.problem import check_power, make_problem
@@ -139,13 +139,14 @@ def _held(source: Source, size: int, dimension: int, samples: int | None) -> int
 
 def _measured(rows: torch.Tensor, size: int, p: float, held: int, generator: torch.Generator) -> float:
     """Seconds of a build: a transport from scratch, and then one a step from the potential of the step before."""
-    points = repeat_to(rows[torch.randperm(len(rows), generator=generator)[:size]], size, generator).clone()
+    points = repeat_to(rows[permutation(len(rows), generator)[:size].to(rows.device)], size, generator).clone()
     with plain_modes():
         problem = make_problem(points, rows, p)
         began = time.perf_counter()
         found = solve(problem, tolerance=1e-2, exact=False, start=None, max_steps=100)
         cold = time.perf_counter() - began
-        points += 0.01 * rows.std(0, correction=0) * torch.randn(points.shape, generator=generator).to(points)
+        noise = torch.randn(points.shape, generator=generator, device=generator.device)
+        points += 0.01 * rows.std(0, correction=0) * noise.to(points)
         problem = make_problem(points, rows, p)
         began = time.perf_counter()
         solve(problem, tolerance=1e-3, exact=False, start=found.potential, max_steps=100)

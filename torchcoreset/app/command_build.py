@@ -15,6 +15,7 @@ from torch import Tensor
 
 import torchcoreset as tc
 
+from ..coresets.build import DEFAULT_STEPS
 from ..coresets.labeled import allocate
 from ..pictures import draw_cells, draw_classes, draw_coreset
 from ..sources import Source
@@ -25,8 +26,6 @@ from .outcome import INTERRUPTED, NOT_REACHED, OK, Outcome, note
 from .picture_files import check_picture, save_picture
 from .scaling import Scaling, scaled
 from .settings import UsageError, option
-
-DEFAULT_STEPS = {"auto": 300, "fixed_point": 300, "sgd": 1000, "gradient": 300}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -58,6 +58,7 @@ from ..sources.randomness import make_generator
 from ..tensors import is_real
 from ..transport.choose import check_engine, make_engine
 from ..transport.cost import pairwise
+from ..transport.deterministic import column_medians
 from ..transport.engine import HardPass, chunk_elements
 from ..transport.modes import plain_modes
 from ..transport.problem import Problem, check_power, make_problem
@@ -262,7 +263,7 @@ def one_pass(
             f"at least {FEWEST}. Give more rows, or more `samples`."
         )
     x = points.x.double()
-    x = x - x.median(0).values
+    x = x - column_medians(x)
     error = moments.standard_error
     if keep:
         plan = solved_plan(ledger, joined(kept), x, fitted.v, p, engine, image, error, ranks)

@@ -26,6 +26,7 @@ from ..sources.randomness import make_generator
 from ..tensors import is_real
 from ..transport.choose import check_engine, make_engine
 from ..transport.cost import paired
+from ..transport.deterministic import column_medians
 from ..transport.modes import plain_modes
 from ..transport.problem import check_power, make_problem
 from ..transport.ranks import Ranks, agreed, as_ranks, mark
@@ -129,7 +130,7 @@ def certify_pushforward(
         x = image.x.double()
         passed = one_pass(
             points, read, p, samples, make_generator(seed), engine,
-            image=x - x.median(0).values, look=pushed.start, ranks=ranks,
+            image=x - column_medians(x), look=pushed.start, ranks=ranks,
         )  # fmt: skip
         if ranks is not None:
             pushed.join(ranks)
