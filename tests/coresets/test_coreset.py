@@ -48,7 +48,7 @@ def test_integers_become_floats_and_lines_become_columns(points) -> None:
     [
         (torch.zeros(0, 2), None, r"points: got shape \(0, 2\); expected at least one row"),
         (torch.zeros(2, 3, 4), None, r"points: got shape \(2, 3, 4\); expected \(rows, dimension\). Flatten"),
-        (torch.tensor([[1.0], [torch.nan]]), None, "points: 1 of 2 rows hold NaN or infinity, the first is row 1"),
+        (torch.tensor([[1.0], [torch.nan]]), None, "points: 1 of 2 rows hold NaN or inf, the first is row 1"),
         (Y[:2] * 1j, None, "points: got dtype torch.complex64; expected real numbers"),
         (Y[:2], [1.0], r"weights: got shape \(1,\); expected \(2,\)"),
         (Y[:2], [1.0, -1.0], "weights: 1 of 2 weights are negative"),

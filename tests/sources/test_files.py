@@ -147,7 +147,7 @@ def test_weights_from_elsewhere(path, features):
     source = as_source(path, weights=torch.arange(ROWS), features=features)
     expected = np.arange(ROWS) / np.arange(ROWS).sum()
     assert source.materialize(None, seeded())[1].tolist() == pytest.approx(expected.tolist())
-    with pytest.raises(ValueError, match=r"weights: got shape \(2,\) with 1000 samples"):
+    with pytest.raises(ValueError, match=r"weights: got shape \(2,\); expected \(1000,\)"):
         as_source(path, weights=[1, 2], features=features)
 
 

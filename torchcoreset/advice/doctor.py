@@ -12,13 +12,14 @@ from ..coresets import BuildResult
 from ..guarantees import Certificate
 from ..sources import as_source
 from ..sources.randomness import make_generator
+from ..tensors import check_count
 from ..transport.choose import make_engine
 from ..transport.deterministic import mass_by_cell
 from ..transport.engine import HardPass
 from ..transport.modes import plain_modes
 from ..transport.problem import Problem, as_table, make_problem
 from ..transport.result import Status
-from ..transport.solve import check_count, solve
+from ..transport.solve import solve
 
 LEVELS = ("fine", "note", "warning")
 OFF = 0.1  # relative error of a cell's mass that a user should know of

@@ -28,9 +28,10 @@ from ..coresets.starts import check_size, repeat_to
 from ..sources import Source, as_source
 from ..sources.randomness import make_generator, permutation
 from ..sources.tables import TensorSource
+from ..tensors import check_count
 from ..transport.modes import plain_modes
 from ..transport.problem import check_power, make_problem
-from ..transport.solve import check_count, solve
+from ..transport.solve import solve
 
 MIB = 1 << 20
 BASE = 10 * MIB  # what any build takes

@@ -13,14 +13,14 @@ from torch import Generator, Tensor
 
 from ..sources import Source, SourceExhausted, as_source, mark_of
 from ..sources.randomness import make_generator
-from ..tensors import is_real
+from ..tensors import check_count, is_real
 from ..transport.choose import check_engine
 from ..transport.modes import plain_modes
 from ..transport.problem import check_power
 from ..transport.ranks import Ranks, as_ranks, mark
 from ..transport.result import Status, Transport
 from ..transport.shard import problem_on
-from ..transport.solve import check_count, report_unconverged, solve
+from ..transport.solve import report_unconverged, solve
 from ..transport.stream import StreamTransport
 from . import averaging
 from .averaging import AveragedFixedPoint
@@ -141,7 +141,7 @@ def build_coreset(
 
     Source: Claici, Genevay, Solomon (2020), Algorithms 1 and 2.
     """
-    check_size(size)
+    size = check_size(size)
     check_power(p)
     check_engine(engine)
     steps = _check_settings(algorithm, steps, tolerance, samples, batch_size, rate, optimizer)
@@ -250,7 +250,7 @@ def _check_settings(
                 f"{name}: given with algorithm={algorithm!r}; expected it only with algorithm={needs!r}. "
                 "Choose that algorithm or leave it out."
             )
-    return steps or DEFAULT_STEPS[algorithm]
+    return DEFAULT_STEPS[algorithm] if steps is None else int(steps)
 
 
 class _Run:

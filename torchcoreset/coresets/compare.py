@@ -16,10 +16,10 @@ from ..losses import CoresetLoss
 from ..losses.scale import check_blur, data_scale
 from ..sources import as_source
 from ..sources.randomness import make_generator, permutation
+from ..tensors import check_count, check_finite
 from ..transport import transport
 from ..transport.cost import pairwise_exact
-from ..transport.problem import as_table, check_finite
-from ..transport.solve import check_count
+from ..transport.problem import as_table
 from .starts import check_size, separated, start_points
 
 RELATIVE_BLURS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)

@@ -26,12 +26,11 @@ from typing import Any
 from torch import Generator, Tensor
 
 from ..sources.randomness import make_generator
-from ..tensors import is_real
+from ..tensors import check_count, is_real
 from ..transport.choose import check_engine, make_engine
 from ..transport.modes import plain_modes
 from ..transport.problem import make_problem
 from ..transport.ranks import Ranks, agreed, as_ranks, mark
-from ..transport.solve import check_count
 from .certificate import Certificate
 from .certify import FEWEST, Batch, check_confidence, inputs, make_certificate, one_pass
 from .fresh import FreshRows

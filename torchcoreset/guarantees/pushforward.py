@@ -23,14 +23,14 @@ import torch
 from torch import Generator, Tensor, nn
 
 from ..sources.randomness import make_generator
-from ..tensors import is_real
+from ..tensors import check_count, is_real
 from ..transport.choose import check_engine, make_engine
 from ..transport.cost import paired
 from ..transport.deterministic import column_medians
 from ..transport.modes import plain_modes
 from ..transport.problem import check_power, make_problem
 from ..transport.ranks import Ranks, agreed, as_ranks, mark
-from ..transport.solve import check_count, solve
+from ..transport.solve import solve
 from .certificate import Certificate
 from .certify import Batch, Pass, check_confidence, inputs, make_certificate, one_pass
 from .fresh import FreshRows

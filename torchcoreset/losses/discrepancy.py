@@ -16,6 +16,7 @@ from typing import Any
 
 from torch import Tensor
 
+from ..tensors import is_real
 from ..transport.problem import Problem, make_problem
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .kernels import Function, Gaussian, Kernel, KernelFunction, Laplace, Power, within
@@ -156,7 +157,7 @@ class EnergySettings:
     constant: bool = True
 
     def __post_init__(self) -> None:
-        if isinstance(self.p, bool) or not isinstance(self.p, (int, float)) or not 1 <= self.p <= 2:
+        if not is_real(self.p) or not 1 <= self.p <= 2:
             raise ValueError(f"p: got {self.p!r}; expected a number in [1, 2]. The energy distance has p = 1.")
 
     def evaluate(

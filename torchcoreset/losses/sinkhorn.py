@@ -19,14 +19,14 @@ from typing import Any
 from torch import Tensor
 
 from ..errors import ConvergenceWarning
-from ..tensors import is_real
+from ..tensors import check_count, is_real
 from ..transport.choose import check_engine
 from ..transport.entropic import Entropic
 from ..transport.geomloss import ENGINES, geomloss_entropic
 from ..transport.problem import Problem, check_power, make_problem
 from ..transport.result import Status
 from ..transport.sinkhorn import self_entropic, solve_entropic
-from ..transport.solve import check_count, check_start, check_tolerance
+from ..transport.solve import check_start, check_tolerance
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .memory import Remembered
 from .scale import blur_length, check_blur, diameter, regularisation, warn_if_beyond

@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..tensors import real_tensor
+from ..tensors import check_count, real_tensor
 from ..transport.choose import check_engine
 from ..transport.problem import check_power
 from ..transport.ranks import as_ranks, check_group
 from ..transport.result import Status, Transport
 from ..transport.shard import problem_on
-from ..transport.solve import EXACT_GAP, check_count, check_tolerance, report_unconverged, solve
+from ..transport.solve import EXACT_GAP, check_tolerance, report_unconverged, solve
 from .envelope import Inputs, Solved, attach, solved_plan
 from .memory import Remembered
 

@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from ..tensors import check_finite
 from .file_source import FileSource
 from .layout import PLAIN, Layout
-from .rows import check_finite, float_tensor, shaped_rows
+from .rows import float_tensor, shaped_rows
 
 _BLOCK_ELEMENTS = 1 << 16  # numbers of a block: small, so that a pool mixes many places of a sorted file
 

@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
+from ..tensors import check_count, check_finite
 from .random_access import RandomAccessSource
 from .randomness import permutation
-from .rows import check_finite
-from .source import check_positive
 
 POOL_ELEMENTS = 1 << 25  # numbers held while reading: 128 MiB in float32
 
@@ -50,7 +49,7 @@ class FileSource(RandomAccessSource):
         """The blocks of these numbers, (rows, d) each, in that order; it ascends unless any order is allowed."""
 
     def draw(self, count: int, generator: Generator) -> Tensor:
-        check_positive("count", count)
+        check_count(count, "count")
         pool_rows = min(self.size, self._pool_rows())
         if self._by_row or count >= pool_rows:
             return super().draw(count, generator)
@@ -62,7 +61,7 @@ class FileSource(RandomAccessSource):
         return drawn
 
     def batches(self, batch_size: int, generator: Generator) -> Iterator[tuple[Tensor, Tensor | None]]:
-        check_positive("batch_size", batch_size)
+        check_count(batch_size, "batch_size")
         for index, rows in self._shuffled(batch_size, generator):
             yield rows, None if self._weights is None else self._weights[index]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from torch import Generator, Tensor
 
+from ..tensors import check_count, normalised
 from .randomness import permutation, proportional, subset
-from .source import Source, check_positive
-from .weights import sample_weights
+from .source import Source
 
 
 class RandomAccessSource(Source):
@@ -21,7 +21,7 @@ class RandomAccessSource(Source):
         self._weights: Tensor | None = None
         self._cumulative: Tensor | None = None
         if weights is not None:
-            self._weights = sample_weights(weights, size)
+            self._weights = normalised(weights, size, "weights")
             cumulative = self._weights.cumsum(dim=0)
             self._cumulative = cumulative / cumulative[-1]  # ends in exactly 1
 
@@ -34,20 +34,20 @@ class RandomAccessSource(Source):
         """All rows in their own order, (size, d)."""
 
     def draw(self, count: int, generator: Generator) -> Tensor:
-        check_positive("count", count)
+        check_count(count, "count")
         if self._cumulative is not None:
             return self._read(proportional(count, self._cumulative, generator), generator)
         return self._read(subset(min(count, self.size), self.size, generator), generator)
 
     def batches(self, batch_size: int, generator: Generator) -> Iterator[tuple[Tensor, Tensor | None]]:
-        check_positive("batch_size", batch_size)
+        check_count(batch_size, "batch_size")
         for index in permutation(self.size, generator).split(batch_size):  # type: ignore[no-untyped-call]
             points = self._read(index, generator)
             yield points, None if self._weights is None else self._weights[index].to(points.device)
 
     def materialize(self, limit: int | None, generator: Generator) -> tuple[Tensor, Tensor | None]:
         if limit is not None:
-            check_positive("limit", limit)
+            check_count(limit, "limit")
         if limit is None or limit >= self.size:
             points = self._read_all(generator)
             return points, None if self._weights is None else self._weights.to(points.device, copy=True)

@@ -107,11 +107,5 @@ class SourceExhausted(ValueError):
     """An iterator has given all its batches, and none is left for this call."""
 
 
-def check_positive(name: str, value: int) -> None:
-    """Raise a ValueError unless `value` is a whole number of at least 1."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
-        raise ValueError(f"{name}: got {value!r}; expected a whole number of at least 1.")
-
-
 def _known(number: int | None) -> str:
     return "unknown" if number is None else str(number)

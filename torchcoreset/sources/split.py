@@ -8,12 +8,11 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from ..tensors import is_real
+from ..tensors import check_finite, is_real
 from .convert import as_source
 from .file_source import FileSource
 from .random_access import RandomAccessSource
 from .randomness import make_generator, permutation
-from .rows import check_finite
 
 
 class RowSubset(RandomAccessSource):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..errors import ConvergenceError, ConvergenceWarning
-from ..tensors import is_real, real_tensor
+from ..tensors import check_count, is_real, real_tensor
 from .choose import check_engine
 from .idle import ceiling, with_idle, without_idle
 from .modes import plain_modes
@@ -116,12 +116,6 @@ def check_tolerance(tolerance: float) -> None:
     """Raise ValueError unless 0 < tolerance < 1."""
     if not is_real(tolerance) or not 0 < tolerance < 1:
         raise ValueError(f"tolerance: got {tolerance!r}; expected a relative gap in (0, 1), such as 1e-3.")
-
-
-def check_count(count: int, name: str) -> None:
-    """Raise ValueError unless count is a positive integer."""
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ValueError(f"{name}: got {count!r}; expected a positive integer.")
 
 
 def solve(
