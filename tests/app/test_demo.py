@@ -63,3 +63,10 @@ def test_an_archive_without_x(tmp_path, capsys):
     np.savez(tmp_path / "data.npz", other=np.zeros(3))
     assert main([str(tmp_path / "data.npz"), "--out", str(tmp_path)]) == 2
     assert "array named X" in capsys.readouterr().err
+
+
+def test_as_many_points_as_rows(tmp_path, capsys):
+    """The coreset lies on the rows, at a distance of 0 that nothing is a multiple of."""
+    np.savetxt(tmp_path / "data.csv", np.random.default_rng(0).normal(size=(10, 2)), delimiter=",")
+    assert main([str(tmp_path / "data.csv"), "--size", "10", "--out", str(tmp_path)]) == 0
+    assert "on the rows of the data" in capsys.readouterr().out

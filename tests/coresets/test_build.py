@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 import torchcoreset as tc
 from torchcoreset.coresets.held import LINE_HELD, materialized
 from torchcoreset.testing import BEST_KNOWN, E1, NORMAL
+from torchcoreset.transport.shard import total_of
 
 ALGORITHMS = ("fixed_point", "sgd", "gradient")
 every_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -465,3 +466,9 @@ def test_numbers_of_numpy_are_numbers() -> None:
     result = tc.build_coreset(PLANE, np.int64(5), np.float32(2), steps=np.int32(2), tolerance=np.float32(1e-2))
     assert (result.coreset.size, len(result.history)) == (5, 2)
     assert tc.transport(PLANE[:3], PLANE, np.float32(1), tolerance=np.float32(1e-3)).value > 0
+
+
+def test_the_sum_of_weights_in_any_form() -> None:
+    """Ranks need it to put their weights on one scale."""
+    weights = pd.Series([1.0, 2.0, 3.0], index=[5, 6, 7])
+    assert total_of(weights) == total_of(weights.to_numpy()) == total_of((1, 2, 3)) == 6

@@ -214,9 +214,9 @@ def _check_group(algorithm: str, sample_weights: Any) -> None:
             "group: given with algorithm='sgd', whose batches are drawn by one process; expected 'fixed_point' or "
             "'gradient'. For a stream on several ranks minimise CoresetLoss(online=True, group=...)."
         )
-    if isinstance(sample_weights, str):
+    if isinstance(sample_weights, (str, int)):
         raise ValueError(
-            f"sample_weights: got the name {sample_weights!r} with a group; expected numbers, whose scale all ranks "
+            f"sample_weights: got the column {sample_weights!r} with a group; expected numbers, whose scale all ranks "
             "share. Read the column and pass it."
         )
 

@@ -13,6 +13,7 @@ from torch import Generator, Tensor
 
 from ..sources import Source, as_source
 from ..transport.ranks import Ranks, check_same
+from ..transport.shard import total_of
 from .ranked_rows import WHY, RankedRows, generator_of, share_of
 
 HELD, HELD_PER_POINT, LINE_HELD = 100_000, 200, 400_000  # samples held of a source that has no size
@@ -84,7 +85,7 @@ def hold_part(
     (y, a), facts = ranks.agree("build_coreset", draw, len(ALIKE) + 1, WHY)
     check_same(ALIKE, facts)
     if a is not None:
-        a = a * float(torch.as_tensor(sample_weights).double().sum())
+        a = a * total_of(sample_weights)
     return Held(y, a, RankedRows(ranks, y, a), read, bool(facts[:, -1].all()), own)
 
 
