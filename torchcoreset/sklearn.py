@@ -28,7 +28,9 @@ from .coresets.starts import separated, start_points
 from .losses import CoresetLoss
 from .sources import as_source
 from .transport import transport
-from .transport.cost import pairwise
+from .transport.choose import make_engine
+from .transport.cost import pairwise_exact
+from .transport.problem import make_problem
 
 Floats = NDArray[np.float64]
 TINY = 1e-30  # the value of a batch that sits on its points has no size: any will do
@@ -204,7 +206,8 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         check_is_fitted(self, "points_")
         rows, _ = self._rows(X, None, reset=False)
         x = torch.from_numpy(self.points_).to(rows)
-        found: NDArray[Any] = torch.cat([pairwise(part, x, 1) for part in rows.split(ROWS)]).numpy()  # type: ignore[no-untyped-call]
+        # From differences: a square that cancels, as that of rows far from the origin, has no digits of a distance.
+        found: NDArray[Any] = torch.cat([pairwise_exact(part, x, 1) for part in rows.split(ROWS)]).numpy()  # type: ignore[no-untyped-call]
         return found
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -228,9 +231,8 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         return torch.from_numpy(np.array(X)), torch.from_numpy(np.array(weights))
 
     def _cells(self, rows: Tensor) -> NDArray[np.int64]:
-        x, v = torch.from_numpy(self.points_).to(rows), torch.from_numpy(self.potential_)
-        cells = [(pairwise(part, x, float(self.p)).double() - v).argmin(1) for part in rows.split(ROWS)]  # type: ignore[no-untyped-call]
-        found: NDArray[np.int64] = torch.cat(cells).numpy()
+        problem = make_problem(torch.from_numpy(self.points_).to(rows), rows, float(self.p))
+        found: NDArray[np.int64] = make_engine(problem, "auto").hard(torch.from_numpy(self.potential_)).cell.numpy()
         return found
 
     def _keep(self, points: Tensor, potential: Tensor) -> None:

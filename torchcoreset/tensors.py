@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Sequence
 from contextlib import suppress
-from numbers import Number
+from numbers import Number, Real
 from typing import Any
 
 import numpy as np
@@ -46,13 +48,75 @@ def is_array(values: Any) -> bool:
 
 
 def is_real(value: Any) -> bool:
-    """Whether an option is a real number, so that it can be compared with its limits."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    """Whether an option is a real number, Python's or NumPy's, so that it can be compared with its limits."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def is_number(value: Any) -> bool:
     """Whether this is one number, in whatever form."""
     return isinstance(value, (Number, np.bool_)) or (isinstance(value, (Tensor, np.ndarray)) and value.ndim == 0)
+
+
+def check_count(count: Any, name: str, expected: str = "a positive integer") -> int:
+    """A count as an int, whichever library's integer it is; ValueError unless it is at least 1."""
+    try:
+        number = 0 if isinstance(count, bool) else operator.index(count)
+    except TypeError:
+        number = 0
+    if number < 1:
+        got = repr(count) if isinstance(count, (int, float, str)) else f"a {type(count).__name__}"
+        raise ValueError(f"{name}: got {got}; expected {expected}.")
+    return number
+
+
+def check_finite(
+    rows: Tensor, name: str, index: Sequence[int] | Tensor | None = None, columns: Sequence[str] | None = None
+) -> None:
+    """Raise ValueError if rows (m, d) hold NaN or infinity.
+
+    `index` (m,) says which rows of a whole these are, `columns` (d,) how the columns are called.
+    """
+    # One pass, without a temporary as large as the data; NaN comes through both ends.
+    low, high = torch.aminmax(rows)
+    if bool(torch.isfinite(high - low)):
+        return
+    finite = torch.isfinite(rows)
+    bad = (~finite.all(1)).nonzero()[:, 0].tolist()
+    if bad:  # else only the difference overflowed
+        first = bad[0] if index is None else int(index[bad[0]])
+        where = ""
+        if columns is not None and len(columns) == rows.shape[1]:
+            odd = (~finite.all(0)).nonzero()[:, 0].tolist()
+            where = f" (counted from 0), in {', '.join(repr(columns[k]) for k in odd[:6])}"
+        raise ValueError(
+            f"{name}: {len(bad)} of {len(rows)} rows hold NaN or inf, the first is row {first}{where}. "
+            "Drop or impute them first."
+        )
+
+
+def normalised(weights: Any, count: int, name: str, device: torch.device | None = None) -> Tensor:
+    """Weights of `count` rows as float64 with sum 1, (count,), by default on the CPU; None gives equal ones.
+
+    Raises:
+        TypeError, ValueError: no numbers, of another shape, negative, NaN or infinite, or all zero.
+    """
+    if weights is None:
+        return torch.full((count,), 1 / count, dtype=torch.float64, device=device)
+    w = real_tensor(weights, name)
+    if w.shape != (count,):
+        raise ValueError(f"{name}: got shape {tuple(w.shape)}; expected ({count},), one weight for each row.")
+    w = w.to(device=device or torch.device("cpu"), dtype=torch.float64)
+    if not bool(torch.isfinite(w).all()) or bool((w < 0).any()):
+        bad = (~torch.isfinite(w) | (w < 0)).nonzero()[:, 0].tolist()
+        raise ValueError(
+            f"{name}: {len(bad)} of {count} weights are negative, NaN or infinite, the first is {float(w[bad[0]]):g} "
+            f"at row {bad[0]}; expected finite weights >= 0."
+        )
+    peak = w.max()
+    if not bool(peak > 0):
+        raise ValueError(f"{name}: all {count} weights are zero; expected a positive sum.")
+    w = w / peak  # so that neither huge nor tiny weights overflow the sum
+    return w / w.sum()
 
 
 def _tensor(values: Any, name: str) -> Tensor:

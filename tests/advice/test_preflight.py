@@ -7,10 +7,12 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 import torchcoreset as tc
+from torchcoreset.coresets import held
 
 PROBE = """
 import sys
@@ -75,3 +77,11 @@ def test_unusable_arguments() -> None:
         tc.preflight(torch.zeros(5, 1), 0)
     with pytest.raises(ValueError, match="samples: got 0"):
         tc.preflight(torch.zeros(5, 1), 2, samples=0)
+
+
+def test_of_a_large_file_a_part_is_held(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HELD", "HELD_PER_POINT", "HELD_OF_FILE"):
+        monkeypatch.setattr(held, name, 2)
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(300, 2)))
+    source = tc.as_source(tmp_path / "rows.npy")
+    assert tc.preflight(source, 20).samples == len(held.materialized(source, 20, None, torch.Generator())[0]) == 40

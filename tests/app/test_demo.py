@@ -76,4 +76,11 @@ def test_semicolons(tmp_path, capsys):
     assert main([str(path), "--size", "2", "--out", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert "20 rows of 2 columns" in said
-    assert "The coreset is at distance 0 from the data." in said
+    assert "The coreset is on the rows of the data." in said
+
+
+def test_as_many_points_as_rows(tmp_path, capsys):
+    """The coreset lies on the rows, at a distance of 0 that nothing is a multiple of."""
+    np.savetxt(tmp_path / "data.csv", np.random.default_rng(0).normal(size=(10, 2)), delimiter=",")
+    assert main([str(tmp_path / "data.csv"), "--size", "10", "--out", str(tmp_path)]) == 0
+    assert "on the rows of the data" in capsys.readouterr().out

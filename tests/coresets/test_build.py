@@ -11,7 +11,9 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import torchcoreset as tc
+from torchcoreset.coresets.held import LINE_HELD, materialized
 from torchcoreset.testing import BEST_KNOWN, E1, NORMAL
+from torchcoreset.transport.shard import total_of
 
 ALGORITHMS = ("fixed_point", "sgd", "gradient")
 every_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -341,11 +343,11 @@ def test_tolerance_says_when_to_stop(tolerance: float) -> None:
         ({"restarts": 2.0}, "restarts: got 2.0; expected a positive integer"),
         ({"restarts": 2, "init": PLANE[:4]}, "restarts: got 2 with points to start from; expected more than one only"),
         ({"init": PLANE[:3]}, "init: got 3 points; expected size=4 of them"),
-        ({"init": PLANE[:4] * torch.nan}, "init: 4 of 4 rows hold NaN or infinity"),
+        ({"init": PLANE[:4] * torch.nan}, "init: 4 of 4 rows hold NaN or inf"),
         ({"init": normal(4, 3)}, r"got shape .* expected the same last dimension"),
         ({"weights": [1, 2]}, r"weights: got shape \(2,\); expected \(4,\), one weight for each row"),
         ({"weights": [1, 2, 3, -1]}, "weights: 1 of 4 weights are negative, NaN or infinite"),
-        ({"sample_weights": [1, 2]}, r"weights: got shape \(2,\) with 300 samples"),
+        ({"sample_weights": [1, 2]}, r"weights: got shape \(2,\); expected \(300,\)"),
         ({"source": STANDARD, "sample_weights": [1, 2]}, "weights: got weights with a Normal; expected them only"),
         ({"source": torch.tensor([[0.0], [torch.nan]])}, "samples: 1 of 2 rows hold NaN or inf"),
         ({"source": []}, "source: got a list with no batches"),
@@ -452,3 +454,22 @@ def test_the_result_can_be_trained_further() -> None:
         optimizer.step()
         values.append(value.item())
     assert values[-1] < values[0]
+
+
+def test_many_points_on_the_line_hold_more_than_the_line_needs() -> None:
+    """200 samples a point are as many as the line asks for, and then more."""
+    source = tc.as_source(torch.distributions.Normal(0.0, 1.0))
+    for size, held in ((1999, LINE_HELD), (2000, LINE_HELD), (2001, 200 * 2001)):
+        assert len(materialized(source, size, None, torch.Generator())[0]) == held
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    result = tc.build_coreset(PLANE, np.int64(5), np.float32(2), steps=np.int32(2), tolerance=np.float32(1e-2))
+    assert (result.coreset.size, len(result.history)) == (5, 2)
+    assert tc.transport(PLANE[:3], PLANE, np.float32(1), tolerance=np.float32(1e-3)).value > 0
+
+
+def test_the_sum_of_weights_in_any_form() -> None:
+    """Ranks need it to put their weights on one scale."""
+    weights = pd.Series([1.0, 2.0, 3.0], index=[5, 6, 7])
+    assert total_of(weights) == total_of(weights.to_numpy()) == total_of((1, 2, 3)) == 6

@@ -2,6 +2,7 @@
 
 import copy
 import io
+import os
 import pickle
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def test_integers_become_floats_and_lines_become_columns(points) -> None:
     [
         (torch.zeros(0, 2), None, r"points: got shape \(0, 2\); expected at least one row"),
         (torch.zeros(2, 3, 4), None, r"points: got shape \(2, 3, 4\); expected \(rows, dimension\). Flatten"),
-        (torch.tensor([[1.0], [torch.nan]]), None, "points: 1 of 2 rows hold NaN or infinity, the first is row 1"),
+        (torch.tensor([[1.0], [torch.nan]]), None, "points: 1 of 2 rows hold NaN or inf, the first is row 1"),
         (Y[:2] * 1j, None, "points: got dtype torch.complex64; expected real numbers"),
         (Y[:2], [1.0], r"weights: got shape \(1,\); expected \(2,\)"),
         (Y[:2], [1.0, -1.0], "weights: 1 of 2 weights are negative"),
@@ -237,3 +238,16 @@ def test_to_another_precision() -> None:
 def test_repr() -> None:
     assert repr(tc.Coreset(Y)) == "Coreset(size=40, dimension=3, weights=equal)"
     assert repr(tc.Coreset([0.0, 1.0], weights=[1, 2])) == "Coreset(size=2, dimension=1, weights=unequal)"
+
+
+def test_writing_leaves_the_permissions_of_the_process_alone(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file gets those of `open`, and another thread that makes a file meanwhile gets its own."""
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask belongs to all threads"))
+    path, plain = tmp_path / "coreset.npz", tmp_path / "plain"
+    plain.touch()
+    tc.Coreset(torch.zeros(2, 1)).save(path)
+    assert path.stat().st_mode == plain.stat().st_mode
+    path.chmod(0o640)
+    tc.Coreset(torch.ones(2, 1)).save(path)
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["coreset.npz", "plain"]

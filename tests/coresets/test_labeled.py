@@ -132,3 +132,9 @@ def test_the_command_line_and_python_read_each_other(tmp_path, monkeypatch) -> N
         held = CoresetFile(found.points.detach(), found.weights, found.labels)
         write_coreset(tmp_path / f"c{suffix}", held)
         assert tc.LabeledCoreset.load(tmp_path / f"c{suffix}").labels.tolist() == found.labels.tolist()
+
+
+def test_points_for_a_label_that_does_not_occur() -> None:
+    X = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(ValueError, match=r"init: got points for \['one'\]; expected labels among \[0, 1\]"):
+        tc.build_labeled_coreset(X, [0, 1] * 10, 4, init={"one": X[:2]})

@@ -279,3 +279,14 @@ def test_many_points_use_lists() -> None:
     truth = UNIFORM.value(x, p=1)
     assert found.lower <= truth <= found.upper
     assert np.isfinite(found.upper)
+
+
+def test_weights_of_the_rows_count_behind_a_map() -> None:
+    """Rows at 0 of hardly any weight and rows at 1: the distribution is what lies at 1."""
+    rows = torch.arange(1000) % 2 + 0.01 * torch.randn(1000, generator=torch.Generator().manual_seed(0))
+    source = tc.as_source(rows, weights=torch.arange(1000) % 2 + 1e-9)
+    plain = tc.certify(torch.ones(1, 1), source, samples=2000)
+    mapped = tc.certify(torch.ones(1, 1), tc.Pushforward(source, lambda y: y), samples=2000)
+    assert mapped.samples == plain.samples == 2000
+    assert (mapped.lower, mapped.upper) == pytest.approx((plain.lower, plain.upper), rel=0.1)
+    assert plain.upper < 0.02

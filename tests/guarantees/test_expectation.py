@@ -77,3 +77,11 @@ def test_unusable_arguments(changes: dict[str, object], message: str) -> None:
     arguments = {"coreset": POINTS, "source": normal, "f": lambda y: y[:, 0], "samples": 1000} | changes
     with pytest.raises(ValueError, match=message):
         tc.expectation_error(**arguments)
+
+
+def test_a_few_calls_give_no_interval() -> None:
+    """One call has no variance, and an interval of no width would be a lie."""
+    for few in (1, 29):
+        with pytest.raises(ValueError, match=f"evaluations: got {few} with 5000 samples; expected 30 at least"):
+            tc.expectation_error(POINTS, normal, lambda y: y.square()[:, 0], samples=5000, evaluations=few)
+    assert tc.expectation_error(POINTS, normal, lambda y: y.square()[:, 0], samples=290).evaluations == 30

@@ -471,3 +471,16 @@ def test_no_random_numbers_are_drawn() -> None:
         for seed in range(3):
             loss(normal(5, 2), normal(30, 2, seed=seed))
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_points_without_weight_are_told_of_like_any_other() -> None:
+    loss, weights = tc.CoresetLoss(p=2, online=True), torch.tensor([1.0, 0.0, 2.0, 1.0])
+    generator = torch.Generator().manual_seed(0)
+    points = torch.randn(4, 2, generator=generator)
+    for _ in range(3):
+        loss(points, torch.randn(30, 2, generator=generator), weights)
+    last = loss.last
+    assert {len(part) for part in (last.potential, last.weights, last.surplus, last.cell_mass)} == {4}
+    assert torch.equal(last.weights, weights.double() / 4)
+    assert (last.surplus[1], last.cell_mass[1]) == (0, 0)
+    assert 0 <= last.marginal_error <= 1

@@ -87,3 +87,13 @@ def test_names_and_clones() -> None:
     model = WassersteinCoreset(3, random_state=0).fit(X)
     assert model.get_feature_names_out().tolist() == [f"wassersteincoreset{k}" for k in range(3)]
     assert clone(model.set_params(n_points=4)).get_params()["n_points"] == 4
+
+
+def test_rows_far_from_the_origin_in_float32() -> None:
+    """Such as years or coordinates: distances and cells are those of the same rows at the origin."""
+    X = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32) + np.float32(3e4)
+    model = WassersteinCoreset(5, random_state=0).fit(X)
+    apart = np.linalg.norm(X[:, None].astype(float) - model.points_.astype(float), axis=2)
+    np.testing.assert_allclose(model.transform(X), apart, rtol=1e-5)
+    reduced = apart**2 - model.potential_
+    assert (reduced.min(1) >= reduced[np.arange(300), model.labels_] - 0.02).all()

@@ -147,7 +147,7 @@ def test_weights_from_elsewhere(path, features):
     source = as_source(path, weights=torch.arange(ROWS), features=features)
     expected = np.arange(ROWS) / np.arange(ROWS).sum()
     assert source.materialize(None, seeded())[1].tolist() == pytest.approx(expected.tolist())
-    with pytest.raises(ValueError, match=r"weights: got shape \(2,\) with 1000 samples"):
+    with pytest.raises(ValueError, match=r"weights: got shape \(2,\); expected \(1000,\)"):
         as_source(path, weights=[1, 2], features=features)
 
 
@@ -376,3 +376,43 @@ def test_without_pyarrow(name, tmp_path, monkeypatch):
     path.write_text("a\n1\n")
     with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'torchcoreset\[files\]'"):
         as_source(path)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_is_held_out_of_a_file_is_read_as_a_file(path, features, weighted, monkeypatch: pytest.MonkeyPatch):
+    """Complete, shuffled, and by no more passes than the file itself takes."""
+    column = 2 if path.suffix == ".npy" else "w"
+    whole = as_source(path, column if weighted else None, features=features)
+    parts = tc.hold_out(whole, 0.3, seed=1)
+    read: list[int] = []
+    blocks = whole._blocks
+    monkeypatch.setattr(whole, "_blocks", lambda wanted: (read.extend(wanted), blocks(wanted))[1])
+    seen, mass = [], []
+    for part in parts:
+        read.clear()
+        for rows, weights in part.batches(16, seeded()):
+            seen.append(rows)
+            mass.append(rows.new_zeros(0) if weights is None else weights / rows[:, 0].remainder(4).clamp(min=1))
+        assert len(read) == len(set(read))  # no block twice
+    rows = torch.cat(seen)
+    assert torch.equal(rows[rows[:, 0].argsort()], torch.from_numpy(TABLE))
+    assert not torch.equal(rows[rows[:, 0].argsort()], rows)
+    if weighted:  # in proportion to the column, within each part
+        first = torch.cat(mass)[: parts[0].size]
+        assert len(torch.unique(first[first > 0].round(decimals=12))) == 1
+        drawn = parts[0].draw(200, seeded())
+        assert bool((drawn[:, 0] % 4 > 0).all())
+    together = [part.materialize(None, seeded())[0] for part in parts]
+    assert torch.equal(torch.cat(together).sort(0).values, torch.from_numpy(TABLE))
+    monkeypatch.undo()
+    again = pickle.loads(pickle.dumps(tc.hold_out(path, 0.3, seed=1)))
+    assert [part.size for part in again] == [700, 300]
+
+
+def test_a_row_that_cannot_be_used_is_named_in_what_is_held_out(tmp_path):
+    table = TABLE.copy()
+    table[730, 1] = np.nan
+    source = as_source(write(tmp_path, "csv", table), features=["x", "y"])
+    parts = tc.hold_out(source, 0.5)
+    with pytest.raises(ValueError, match="the first is row 730"):
+        [list(part.batches(100, seeded())) for part in parts]

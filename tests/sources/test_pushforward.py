@@ -228,7 +228,7 @@ def test_unusable_arguments():
         tc.Pushforward(Y, Y)
     with pytest.raises(TypeError, match="source: got float"):
         tc.Pushforward(1.0, nn.Identity())
-    with pytest.raises(ValueError, match="batch_size: got 0; expected a whole number"):
+    with pytest.raises(ValueError, match="batch_size: got 0; expected a positive integer"):
         tc.Pushforward(Y, nn.Identity(), batch_size=0)
 
 

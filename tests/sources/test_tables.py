@@ -282,13 +282,13 @@ def test_rows_with_nan_or_inf_are_counted(dtype, value):
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([1, 2], r"weights: got shape \(2,\) with 3 samples; expected \(3,\)"),
-        (torch.ones(3, 1), r"weights: got shape \(3, 1\) with 3 samples"),
-        (0.5, r"weights: got shape \(\) with 3 samples"),
-        ([1, -2, -3], "weights: 2 of 3 are negative, NaN or inf, the first is -2 at row 1"),
-        ([1, float("nan"), 1], "weights: 1 of 3 are negative, NaN or inf, the first is nan at row 1"),
-        (np.array([np.inf, 1, 1]), "weights: 1 of 3 are negative, NaN or inf, the first is inf at row 0"),
-        ([0, 0, 0], "weights: all 3 are zero; expected a positive sum"),
+        ([1, 2], r"weights: got shape \(2,\); expected \(3,\), one weight for each row"),
+        (torch.ones(3, 1), r"weights: got shape \(3, 1\); expected \(3,\)"),
+        (0.5, r"weights: got shape \(\); expected \(3,\)"),
+        ([1, -2, -3], "weights: 2 of 3 weights are negative, NaN or infinite, the first is -2 at row 1"),
+        ([1, float("nan"), 1], "weights: 1 of 3 weights are negative, NaN or infinite, the first is nan at row 1"),
+        (np.array([np.inf, 1, 1]), "weights: 1 of 3 weights are negative, NaN or infinite, the first is inf at row 0"),
+        ([0, 0, 0], "weights: all 3 weights are zero; expected a positive sum"),
         (torch.ones(3, dtype=torch.complex64), "weights: got dtype torch.complex64"),
     ],
     ids=str,
@@ -306,7 +306,7 @@ def test_weights_of_the_wrong_type():
 @pytest.mark.parametrize("number", [0, -1, 2.5, True, "3", None])
 def test_counts_are_whole_numbers_of_at_least_one(number, generator):
     source = as_source(torch.zeros(3, 2))
-    with pytest.raises(ValueError, match=r"count: got .* expected a whole number of at least 1"):
+    with pytest.raises(ValueError, match=r"count: got .* expected a positive integer"):
         source.draw(number, generator)
     with pytest.raises(ValueError, match="batch_size: got"):
         next(source.batches(number, generator))

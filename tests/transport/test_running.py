@@ -170,3 +170,15 @@ def test_the_worth_of_a_batch() -> None:
     assert worth_of(make_problem(x, y)) == 4
     assert worth_of(make_problem(x, y, 2, None, torch.tensor([1.0, 1.0, 0.0, 0.0]))) == pytest.approx(2)
     assert math.isfinite(worth_of(make_problem(x, y, 2, None, torch.tensor([1.0, 0.0, 0.0, 0.0]))))
+
+
+@pytest.mark.parametrize("p", [1, 1.5, 2])
+def test_boundaries_move_alike_wherever_the_points_lie(p: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, dx = torch.randn(2, 60, 2, generator=generator, dtype=torch.float64)
+    curvature = torch.rand(60, 60, generator=generator, dtype=torch.float64)
+    curvature = (curvature + curvature.t()).fill_diagonal_(100.0)
+    v = 0.1 * torch.randn(60, generator=generator, dtype=torch.float64)
+    here = carried(boundaries(curvature, v, x, p), x, dx)
+    far = carried(boundaries(curvature, v, x + 1e6, p), x + 1e6, dx)
+    torch.testing.assert_close(far, here, rtol=0, atol=1e-6 * float(here.abs().max()))

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from torchcoreset.transport import Status, entropic
 from torchcoreset.transport.entropic import evaluate
-from torchcoreset.transport.problem import Problem, make_problem
-from torchcoreset.transport.sinkhorn import as_float64, self_entropic, solve_entropic
+from torchcoreset.transport.problem import Problem, as_float64, make_problem
+from torchcoreset.transport.sinkhorn import self_entropic, solve_entropic
 
 every_power = pytest.mark.parametrize("p", [1, 1.5, 2, 3])
 
@@ -152,7 +152,7 @@ def test_a_solve_that_runs_out_of_steps_says_so() -> None:
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch, p: int) -> None:
     problem = make_problem(normal(7, 3), normal(200, 3, seed=1), p)
     whole = solved(problem, 0.5)
-    monkeypatch.setattr(entropic, "CHUNK_ELEMENTS", {"cpu": 300})
+    monkeypatch.setattr(entropic, "chunk_elements", lambda device: 300)
     parts = solved(problem, 0.5)
     assert parts.value == pytest.approx(whole.value, rel=1e-13)
     for one, other in zip(parts.position_gradients(True, True), whole.position_gradients(True, True), strict=True):

@@ -672,3 +672,28 @@ def test_the_gap_is_that_of_the_bounds() -> None:
     x, y = normal(50, 2, dtype=torch.float32), normal(5000, 2, seed=1, dtype=torch.float32)
     plan = tc.transport(x, y, tolerance=1e-5)
     assert plan.gap == (plan.value - plan.lower) / plan.value
+
+
+@pytest.mark.parametrize("light", [0.0, 1e-16])
+def test_every_sample_on_the_line_has_a_point(light: float) -> None:
+    """One without weight goes where its neighbours go."""
+    samples, weights = [0.0, 1.0, 2.0, 3.0, 4.0], torch.tensor([1.0, light, 1.0, 1.0, light], dtype=torch.float64)
+    result = tc.transport([10.0, 0.0], samples, sample_weights=weights)
+    assert sorted(set(result.plan.rows.tolist())) == [0, 1, 2, 3, 4]
+    assert result.assignment[[0, 1, 3, 4]].tolist() == [1, 1, 0, 0]
+    assert result.assignment[2] in (0, 1)  # which is split
+
+
+def test_autocast_and_inference_mode_stay_outside() -> None:
+    """A cell that half precision takes for the nearest one would put the lower bound too high."""
+    x, y = normal(20, 3).float(), normal(3000, 3, seed=1).float()
+    plain = tc.transport(x, y)
+    with torch.autocast("cpu"), torch.inference_mode():
+        found = tc.transport(x, y)
+        certified = tc.certify(x, y, seed=0)
+        built = tc.build_coreset(y, 5, steps=5)
+    assert torch.equal(found.potential, plain.potential)
+    assert (found.value, found.lower) == (plain.value, plain.lower)
+    assert not found.potential.is_inference()
+    assert certified.lower == tc.certify(x, y, seed=0).lower
+    assert built.transport.value == tc.build_coreset(y, 5, steps=5).transport.value

@@ -12,11 +12,14 @@ from ..coresets import BuildResult
 from ..guarantees import Certificate
 from ..sources import as_source
 from ..sources.randomness import make_generator
+from ..tensors import check_count
 from ..transport.choose import make_engine
+from ..transport.deterministic import mass_by_cell
 from ..transport.engine import HardPass
+from ..transport.modes import plain_modes
 from ..transport.problem import Problem, as_table, make_problem
 from ..transport.result import Status
-from ..transport.solve import check_count, solve
+from ..transport.solve import solve
 
 LEVELS = ("fine", "note", "warning")
 OFF = 0.1  # relative error of a cell's mass that a user should know of
@@ -111,7 +114,7 @@ def doctor(
     if certificate is not None and not isinstance(certificate, Certificate):
         raise TypeError(f"certificate: got {type(certificate).__name__}; expected a Certificate, from tc.certify.")
     rows, mass = as_source(source).materialize(samples, make_generator(seed))
-    with torch.inference_mode(False), torch.no_grad():
+    with plain_modes():
         problem = make_problem(points, rows.to(points.device), power, weights, mass)
         found = solve(problem, tolerance=1e-3, exact=False, start=None, max_steps=100)
         cells = make_engine(problem, "auto").hard(found.potential)
@@ -195,7 +198,7 @@ def _duplicates(problem: Problem) -> Finding:
 
 
 def _tails(cells: HardPass, problem: Problem) -> Finding:
-    cost = torch.bincount(cells.cell, weights=problem.a * cells.cost, minlength=len(problem.b))
+    cost = mass_by_cell(cells.cell, problem.a * cells.cost, len(problem.b))
     count = -(-len(cost) // 10)
     total = float(cost.sum())
     share = float(cost.topk(count).values.sum()) / total if total > 0 else 0.0

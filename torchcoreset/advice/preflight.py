@@ -23,13 +23,15 @@ from typing import Any
 
 import torch
 
-from ..coresets.held import HELD, HELD_PER_POINT, LINE_HELD
+from ..coresets.held import HELD, HELD_PER_POINT, LINE_HELD, most_of_file
 from ..coresets.starts import check_size, repeat_to
-from ..sources import as_source
-from ..sources.randomness import make_generator
+from ..sources import Source, as_source
+from ..sources.randomness import make_generator, permutation
 from ..sources.tables import TensorSource
+from ..tensors import check_count
+from ..transport.modes import plain_modes
 from ..transport.problem import check_power, make_problem
-from ..transport.solve import check_count, solve
+from ..transport.solve import solve
 
 MIB = 1 << 20
 BASE = 10 * MIB  # what any build takes
@@ -104,7 +106,7 @@ def preflight(
         rows = read.draw(
             max(PROBE, PROBE_PER_POINT * size) if read.size is None else _probe(read.size, size), generator
         )
-    held = _held(read.size, read.endless, size, rows.shape[1], samples)
+    held = _held(read, size, rows.shape[1], samples)
     # A table that is held whole is not copied to be held.
     copies = 1 if isinstance(read, TensorSource) and held == read.size else 2
     memory = estimate_memory(held, size, rows.shape[1], rows.element_size(), copies)
@@ -125,24 +127,27 @@ def _probe(rows: int, size: int) -> int:
     return min(rows, max(PROBE, PROBE_PER_POINT * size))
 
 
-def _held(rows: int | None, endless: bool, size: int, dimension: int, samples: int | None) -> int:
+def _held(source: Source, size: int, dimension: int, samples: int | None) -> int:
     """How many rows `build_coreset` holds."""
+    if samples is None and source.on_disk:
+        samples = most_of_file(size, dimension)
     if samples is not None:
-        return samples if rows is None else min(samples, rows)
-    if rows is not None:
-        return rows
-    return max(HELD, HELD_PER_POINT * size, LINE_HELD if endless and dimension == 1 else 0)
+        return samples if source.size is None else min(samples, source.size)
+    if source.size is not None:
+        return source.size
+    return max(HELD, HELD_PER_POINT * size, LINE_HELD if source.endless and dimension == 1 else 0)
 
 
 def _measured(rows: torch.Tensor, size: int, p: float, held: int, generator: torch.Generator) -> float:
     """Seconds of a build: a transport from scratch, and then one a step from the potential of the step before."""
-    points = repeat_to(rows[torch.randperm(len(rows), generator=generator)[:size]], size, generator).clone()
-    with torch.inference_mode(False), torch.no_grad():
+    points = repeat_to(rows[permutation(len(rows), generator)[:size].to(rows.device)], size, generator).clone()
+    with plain_modes():
         problem = make_problem(points, rows, p)
         began = time.perf_counter()
         found = solve(problem, tolerance=1e-2, exact=False, start=None, max_steps=100)
         cold = time.perf_counter() - began
-        points += 0.01 * rows.std(0, correction=0) * torch.randn(points.shape, generator=generator).to(points)
+        noise = torch.randn(points.shape, generator=generator, device=generator.device)
+        points += 0.01 * rows.std(0, correction=0) * noise.to(points)
         problem = make_problem(points, rows, p)
         began = time.perf_counter()
         solve(problem, tolerance=1e-3, exact=False, start=found.potential, max_steps=100)

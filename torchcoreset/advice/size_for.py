@@ -15,8 +15,8 @@ from ..guarantees.certify import check_confidence
 from ..sources import Source, as_source, hold_out
 from ..sources.random_access import RandomAccessSource
 from ..sources.randomness import make_generator
+from ..tensors import check_count, is_real
 from ..transport.problem import check_power
-from ..transport.solve import check_count
 from .growth import Growth, fit_growth
 
 LADDER = (10, 20, 40)  # sizes that the law is fitted to
@@ -134,7 +134,8 @@ class _Search:
 
     def attempt(self, size: int) -> bool:
         """Build and certify this many points; whether they reach epsilon."""
-        most = self.build.size or max(self.samples, 200 * size)
+        # Of a source that has an end, what any build holds: a file may be larger than memory.
+        most = None if self.build.size is not None else max(self.samples, 200 * size)
         coreset = build_coreset(
             self.build, size, p=self.p, samples=most, tolerance=3e-3, seed=self.rng, progress=False
         ).coreset
@@ -235,7 +236,7 @@ def _separate(source: Source) -> tuple[Source, Source]:
 
 
 def _check(epsilon: float, p: float, max_size: int, max_builds: int) -> None:
-    if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float)) or not 0 < epsilon < math.inf:
+    if not is_real(epsilon) or not 0 < epsilon < math.inf:
         raise ValueError(f"epsilon: got {epsilon!r}; expected a positive distance in the unit of the data.")
     check_power(p)
     check_count(max_size, "max_size")

@@ -16,6 +16,7 @@ from torch import Tensor
 
 import torchcoreset as tc
 
+from ..coresets.build import DEFAULT_STEPS
 from ..coresets.labeled import allocate
 from ..pictures import draw_cells, draw_classes, draw_coreset
 from ..sources import Source
@@ -29,7 +30,6 @@ from .settings import UsageError, option
 
 LOOKED_AT = 1 << 22  # numbers in a table whose columns are compared, which takes well under a second
 UNEVEN = 10.0  # times that one column spreads as wide as another, from which on that is said
-DEFAULT_STEPS = {"auto": 300, "fixed_point": 300, "sgd": 1000, "gradient": 300}
 
 
 @dataclass(frozen=True, kw_only=True)

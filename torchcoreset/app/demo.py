@@ -52,14 +52,14 @@ def run(options: argparse.Namespace) -> None:
     unit = f"W{p:g}"
     print(f"{'':28}{'points':>8}{unit:>12}{'at least':>12}{'gap':>10}{'seconds':>10}")
     print(
-        f"{'coreset':28}{size:>8}{result.distance:>12.4g}{result.transport.lower ** (1 / p):>12.4g}"
+        f"{'coreset':28}{size:>8}{result.distance:>12.4g}{max(result.transport.lower, 0.0) ** (1 / p):>12.4g}"
         f"{result.transport.gap:>10.0e}{seconds:>10.2f}"
     )
     label = f"random subset (mean of {SUBSETS})"
-    lower = float(np.mean([plan.lower ** (1 / p) for plan in plans]))
+    lower = float(np.mean([max(plan.lower, 0.0) ** (1 / p) for plan in plans]))
     gap = max(plan.gap for plan in plans)
     print(f"{label:28}{size:>8}{mean:>12.4g}{lower:>12.4g}{gap:>10.0e}{'':>10}   (+- {spread:.2g})\n")
-    closer = f"{mean / result.distance:.2f} times closer to" if result.distance > 0 else "at distance 0 from"
+    closer = f"{mean / result.distance:.2f} times closer to" if result.distance > 0 else "on the rows of"
     print(f"The coreset is {closer} the data. {_steps(result)}\n")
     picture, points = options.out / "coreset.png", options.out / "coreset.npz"
     panels = [

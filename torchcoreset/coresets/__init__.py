@@ -4,6 +4,8 @@ coreset        the module        starts        where points begin        cells  
 annealing      better starts     restarts      the best of several       gradient    any torch optimizer
 fixed_point    Algorithm 2       stochastic    Algorithm 1               progress    a bar
 history        what a run says   build         from a source to a coreset
+held           samples in memory averaging     on fresh samples, for sources without end
+ranked_rows    those of ranks    files, atomic    arrays in files, whole or not at all
 compare        one start, one judge, several divergences        labeled    a coreset of each class, merged
 """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,23 +17,14 @@ def replacing(path: Path) -> Iterator[Path]:
     dot. An error within leaves the old file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    beside = Path(name)
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}{path.suffix}")
+    os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))  # less the umask, as `open` does it
     try:
         yield beside
         with open(beside, "rb") as file:  # the content must reach the disk before the name does
             os.fsync(file.fileno())
-        beside.chmod(_mode(path))
+        if path.exists():
+            beside.chmod(path.stat().st_mode & 0o777)
         os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)
-
-
-def _mode(path: Path) -> int:
-    """Permissions as `open` would give them: mkstemp gives its files to the owner alone."""
-    if path.exists():
-        return path.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

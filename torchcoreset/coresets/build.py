@@ -9,18 +9,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
-import torch
 from torch import Generator, Tensor
 
 from ..sources import Source, SourceExhausted, as_source, mark_of
 from ..sources.randomness import make_generator
-from ..tensors import is_real
+from ..tensors import check_count, is_real
 from ..transport.choose import check_engine
+from ..transport.modes import plain_modes
 from ..transport.problem import check_power
 from ..transport.ranks import Ranks, as_ranks, mark
 from ..transport.result import Status, Transport
 from ..transport.shard import problem_on
-from ..transport.solve import check_count, report_unconverged, solve
+from ..transport.solve import report_unconverged, solve
 from ..transport.stream import StreamTransport
 from . import averaging
 from .averaging import AveragedFixedPoint
@@ -141,7 +141,7 @@ def build_coreset(
 
     Source: Claici, Genevay, Solomon (2020), Algorithms 1 and 2.
     """
-    check_size(size)
+    size = check_size(size)
     check_power(p)
     check_engine(engine)
     steps = _check_settings(algorithm, steps, tolerance, samples, batch_size, rate, optimizer)
@@ -152,7 +152,7 @@ def build_coreset(
     init = init if init is not None else "annealed" if algorithm in ("auto", "fixed_point") else "random"
     start = Start(init=init, restarts=restarts, size=size, p=p, weights=weights, engine=engine)
     bar = Progress(steps, progress if ranks is None or ranks.rank == 0 else False, f"coreset of {size} points")
-    with bar, torch.inference_mode(False), torch.no_grad():
+    with bar, plain_modes():
         if algorithm == "sgd":
             read = as_source(source, sample_weights)
             run = _Run(size, p, steps, tolerance, bar, callback, engine, mark_of(read))
@@ -214,9 +214,9 @@ def _check_group(algorithm: str, sample_weights: Any) -> None:
             "group: given with algorithm='sgd', whose batches are drawn by one process; expected 'fixed_point' or "
             "'gradient'. For a stream on several ranks minimise CoresetLoss(online=True, group=...)."
         )
-    if isinstance(sample_weights, str):
+    if isinstance(sample_weights, (str, int)):
         raise ValueError(
-            f"sample_weights: got the name {sample_weights!r} with a group; expected numbers, whose scale all ranks "
+            f"sample_weights: got the column {sample_weights!r} with a group; expected numbers, whose scale all ranks "
             "share. Read the column and pass it."
         )
 
@@ -250,7 +250,7 @@ def _check_settings(
                 f"{name}: given with algorithm={algorithm!r}; expected it only with algorithm={needs!r}. "
                 "Choose that algorithm or leave it out."
             )
-    return steps or DEFAULT_STEPS[algorithm]
+    return DEFAULT_STEPS[algorithm] if steps is None else int(steps)
 
 
 class _Run:

@@ -15,10 +15,11 @@ from torch import Generator, Tensor, nn
 from ..losses import CoresetLoss
 from ..losses.scale import check_blur, data_scale
 from ..sources import as_source
-from ..sources.randomness import make_generator
+from ..sources.randomness import make_generator, permutation
+from ..tensors import check_count, check_finite
 from ..transport import transport
-from ..transport.problem import as_table, check_finite
-from ..transport.solve import check_count
+from ..transport.cost import pairwise_exact
+from ..transport.problem import as_table
 from .starts import check_size, separated, start_points
 
 RELATIVE_BLURS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -133,7 +134,7 @@ def compare_divergences(
 
 def count_distinct(points: Tensor, within: float) -> int:
     """Number of groups of points (n, d) that hang together by distances of at most `within`."""
-    near = torch.cdist(points.double(), points.double()) <= within
+    near = pairwise_exact(points.double(), points.double(), 1) <= within
     label = torch.arange(len(points), device=points.device)
     while True:  # the lowest index of a group spreads along its links
         lowest = torch.where(near, label, len(points)).amin(1)
@@ -163,10 +164,7 @@ def _divide(source: Any, size: int, held_out: Any, samples: int | None, generato
         raise ValueError(
             "source: its rows have unequal weights; expected equal ones. Draw rows by their weights first."
         )
-    rows = rows[torch.randperm(len(rows), generator=generator).to(rows.device)]
-    if not rows.is_floating_point():
-        rows = rows.to(torch.get_default_dtype())
-    check_finite(rows, "source")
+    rows = rows[permutation(len(rows), generator).to(rows.device)]
     if held_out is None:
         fitted, judge = rows[: len(rows) // 2], rows[len(rows) // 2 :]
     else:

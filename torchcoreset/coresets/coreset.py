@@ -14,8 +14,8 @@ from torch.utils.data import TensorDataset
 from ..sources import as_source, mark_of
 from ..sources.pushforward import BATCH_SIZE, apply_network
 from ..sources.randomness import make_generator
-from ..transport.problem import as_table, check_finite, normalised
-from ..transport.solve import check_count
+from ..tensors import check_count, check_finite, normalised
+from ..transport.problem import as_table
 from .files import read_arrays, wide, write_arrays
 from .starts import check_size, start_points
 

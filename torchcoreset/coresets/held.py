@@ -13,6 +13,7 @@ from torch import Generator, Tensor
 
 from ..sources import Source, as_source
 from ..transport.ranks import Ranks, check_same
+from ..transport.shard import total_of
 from .ranked_rows import WHY, RankedRows, generator_of, share_of
 
 HELD, HELD_PER_POINT, LINE_HELD = 100_000, 200, 400_000  # samples held of a source that has no size
@@ -84,7 +85,7 @@ def hold_part(
     (y, a), facts = ranks.agree("build_coreset", draw, len(ALIKE) + 1, WHY)
     check_same(ALIKE, facts)
     if a is not None:
-        a = a * float(torch.as_tensor(sample_weights).double().sum())
+        a = a * total_of(sample_weights)
     return Held(y, a, RankedRows(ranks, y, a), read, bool(facts[:, -1].all()), own)
 
 
@@ -93,17 +94,21 @@ def materialized(
 ) -> tuple[Tensor, Tensor | None]:
     """The samples to hold in memory, and their weights; where nobody says how many, one of so many parts of them."""
     if samples is None and source.on_disk:
-        rows = HELD_OF_FILE // source.dimension if source.dimension is not None else 0
-        samples = max(HELD, HELD_PER_POINT * size, rows)
+        samples = most_of_file(size, source.dimension)
     if samples is not None or source.size is not None:
         return source.materialize(samples, generator)
     with warnings.catch_warnings():
         # Nobody asked for that many: an iterator that ends earlier is held whole.
         warnings.filterwarnings("ignore", message="source: the .* ended after", category=UserWarning)
         y, a = source.materialize(max(HELD, HELD_PER_POINT * size) // parts, generator)
-        if source.endless and y.shape[1] == 1:
+        missing = LINE_HELD // parts - len(y)
+        if source.endless and y.shape[1] == 1 and missing > 0:
             # On the line sorting is cheap, and more samples are needed: their quantiles err by 1 / sqrt(m) however
             # many points there are, which has to be small against the width of a cell.
-            more, _ = source.materialize(LINE_HELD // parts - len(y), generator)
-            y = torch.cat((y, more))
+            y = torch.cat((y, source.materialize(missing, generator)[0]))
         return y, a
+
+
+def most_of_file(size: int, dimension: int | None) -> int:
+    """How many rows of a file are held at most, where nobody says how many."""
+    return max(HELD, HELD_PER_POINT * size, 0 if dimension is None else HELD_OF_FILE // dimension)

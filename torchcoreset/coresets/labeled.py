@@ -165,6 +165,9 @@ def build_labeled_coreset(
     shares = _shares(mass, place, classes)
     wanted = shares if allocation == "proportional" else np.full(len(classes), 1 / len(classes))
     counts = allocate(size, wanted, allocation)
+    unknown = set(init) - set(classes.tolist()) if isinstance(init, Mapping) else set()
+    if unknown:
+        raise ValueError(f"init: got points for {sorted(map(str, unknown))}; expected labels among {classes.tolist()}.")
     results = []
     for k, (label, count) in enumerate(zip(classes.tolist(), counts.tolist(), strict=True)):
         chosen = torch.from_numpy(np.flatnonzero(place == k)).to(rows.device)

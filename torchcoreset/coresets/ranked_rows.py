@@ -10,6 +10,7 @@ from torch import Generator, Tensor
 from ..sources import Source
 from ..sources.random_access import RandomAccessSource
 from ..transport.ranks import Ranks
+from ..transport.shard import total_of
 
 WHY = "Give every rank samples that can be used, or leave that rank out of the group."
 
@@ -46,7 +47,7 @@ class RankedRows(RandomAccessSource):
 def share_of(ranks: Ranks, source: Source, samples: int | None, weights: Any) -> int | None:
     """How many of `samples` this rank holds: by the size or weight of what each has, or alike where that is unknown."""
     size = -1.0 if source.size is None else float(source.size)
-    mass = size if weights is None else float(torch.as_tensor(weights).double().sum())
+    mass = size if weights is None else total_of(weights)
     masses = ranks.table(torch.tensor([mass if size >= 0 else -1.0], dtype=torch.float64)).flatten()
     if samples is None:
         return None

@@ -14,8 +14,8 @@ import torch
 from torch import Generator, Tensor
 
 from ..sources import Source, as_source
-from ..transport.problem import as_table, check_finite, normalised
-from ..transport.solve import check_count
+from ..tensors import check_count, check_finite, normalised
+from ..transport.problem import as_table
 from .fixed_point import LOOSEST, FixedPoint
 from .starts import FEWEST, pool_size, separated, start_points
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Generator, Tensor
 
 from ..sources import Source
+from ..tensors import check_count, check_finite, normalised
 from ..transport.cost import pairwise
 from ..transport.deterministic import column_medians, running_sum
-from ..transport.problem import check_finite, normalised
 from .annealing import anneal
 
 STARTS = ("annealed", "random", "kmeans++")
@@ -18,11 +20,9 @@ ANNEALED_ELEMENTS = 500_000  # samples times points beyond which there are fewer
 FEWEST = 5  # samples a point below which annealing has nothing to smooth
 
 
-def check_size(size: int) -> None:
-    """Raise ValueError unless size is a positive integer."""
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        got = repr(size) if isinstance(size, (int, float, str)) else f"a {type(size).__name__}"
-        raise ValueError(f"size: got {got}; expected a positive whole number, of points.")
+def check_size(size: Any) -> int:
+    """The number of points as an int; ValueError unless it is positive."""
+    return check_count(size, "size", "a positive whole number, of points")
 
 
 def start_points(

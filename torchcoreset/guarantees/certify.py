@@ -55,13 +55,14 @@ from torch import Generator, Tensor
 
 from ..sources import Source, as_source
 from ..sources.randomness import make_generator
-from ..tensors import is_real
+from ..tensors import check_count, is_real
 from ..transport.choose import check_engine, make_engine
 from ..transport.cost import pairwise
+from ..transport.deterministic import column_medians
 from ..transport.engine import HardPass, chunk_elements
+from ..transport.modes import plain_modes
 from ..transport.problem import Problem, check_power, make_problem
 from ..transport.ranks import Ranks, agreed, as_ranks, mark
-from ..transport.solve import check_count
 from .certificate import ASYMPTOTIC, Certificate
 from .fresh import FreshRows
 from .interval import bernstein, clt, mcdiarmid
@@ -150,7 +151,7 @@ def certify(
     check_engine(engine)
     ranks = as_ranks(group)
     points, read = inputs(ranks, "certify", coreset, source, {"power": p, "samples": samples, "bound": bound or 0.0})
-    with torch.inference_mode(False), torch.no_grad():
+    with plain_modes():
         passed = one_pass(points, read, p, samples, make_generator(seed), engine, bound=bound, ranks=ranks)
     return make_certificate(passed, p, confidence, bound)
 
@@ -261,7 +262,7 @@ def one_pass(
             f"at least {FEWEST}. Give more rows, or more `samples`."
         )
     x = points.x.double()
-    x = x - x.median(0).values
+    x = x - column_medians(x)
     error = moments.standard_error
     if keep:
         plan = solved_plan(ledger, joined(kept), x, fitted.v, p, engine, image, error, ranks)
@@ -344,7 +345,7 @@ def check_costs(problem: Problem, bound: float) -> None:
 
 def check_confidence(confidence: float) -> None:
     """Raise ValueError unless 0 < confidence < 1."""
-    if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
+    if not is_real(confidence) or not 0 < confidence < 1:
         raise ValueError(f"confidence: got {confidence!r}; expected a probability in (0, 1), such as 0.95.")
 
 

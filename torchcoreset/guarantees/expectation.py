@@ -23,17 +23,16 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
-import torch
 from torch import Generator, Tensor
 
 from ..sources.randomness import make_generator
-from ..tensors import is_real
+from ..tensors import check_count, is_real
 from ..transport.choose import check_engine, make_engine
+from ..transport.modes import plain_modes
 from ..transport.problem import make_problem
 from ..transport.ranks import Ranks, agreed, as_ranks, mark
-from ..transport.solve import check_count
 from .certificate import Certificate
-from .certify import Batch, check_confidence, inputs, make_certificate, one_pass
+from .certify import FEWEST, Batch, check_confidence, inputs, make_certificate, one_pass
 from .fresh import FreshRows
 from .maps import Map, at_rest, values_of
 from .moments import Moments
@@ -104,8 +103,8 @@ def expectation_error(
         coreset, source, confidence, seed, engine, group: as for `certify`.
         f: from (k, d) to (k,) numbers; a module is called in evaluation mode and left as it was.
         samples: M, fresh samples that are sorted into cells.
-        evaluations: m, calls of f on fresh samples, at most `samples`; None for a tenth of them. Besides, f is called
-            at the points and at up to 1000 other samples.
+        evaluations: m, calls of f on fresh samples, at least 30 and at most `samples`; None for a tenth of them.
+            Besides, f is called at the points and at up to 1000 other samples.
         lipschitz: a constant L with |f(s) - f(t)| <= L |s - t|, for the bound L W_1.
 
     Returns:
@@ -125,17 +124,14 @@ def expectation_error(
     """
     check_confidence(confidence)
     check_count(samples, "samples")
-    calls = max(samples // 10, 1) if evaluations is None else evaluations
-    check_count(calls, "evaluations")
-    if calls > samples:
-        raise ValueError(f"evaluations: got {calls} with {samples} samples; expected at most as many.")
+    calls = _calls(evaluations, samples)
     if lipschitz is not None and not (is_real(lipschitz) and 0 <= lipschitz < math.inf):
         raise ValueError(f"lipschitz: got {lipschitz!r}; expected a finite constant >= 0, or None.")
     check_engine(engine)
     ranks = as_ranks(group)
     settings = {"samples": samples, "evaluations": calls}
     points, read = inputs(ranks, "expectation_error", coreset, source, settings)
-    with torch.inference_mode(False), torch.no_grad(), at_rest(f):
+    with plain_modes(), at_rest(f):
 
         def prepare() -> tuple[_DoubleSample, tuple[float]]:
             double = _DoubleSample(f, points, calls, engine)
@@ -166,6 +162,18 @@ def expectation_error(
         distance=distance,
         lipschitz_bound=None if lipschitz is None else lipschitz * distance.upper,
     )
+
+
+def _calls(evaluations: int | None, samples: int) -> int:
+    """How often f is called on fresh samples, or ValueError: a few calls show no variance, and no interval."""
+    if evaluations is None:
+        return min(samples, max(samples // 10, FEWEST))
+    check_count(evaluations, "evaluations")
+    if not FEWEST <= evaluations <= samples:
+        raise ValueError(
+            f"evaluations: got {evaluations} with {samples} samples; expected {FEWEST} at least, and at most as many."
+        )
+    return evaluations
 
 
 class _DoubleSample:

@@ -8,7 +8,6 @@ import torch
 from torch import Generator, Tensor
 
 from ..sources import Source, SourceExhausted
-from ..sources.random_access import RandomAccessSource
 
 BATCH_ELEMENTS = 1 << 20  # numbers in a batch of samples: 8 MiB in float64
 BATCH_ROWS = (256, 1 << 16)
@@ -17,7 +16,7 @@ BATCH_ROWS = (256, 1 << 16)
 class FreshRows:
     """Rows of a source, none of them twice.
 
-    A distribution, a callable and a weighted table give independent samples for ever. Any other source is read once:
+    A distribution, a callable and weighted rows give independent samples for ever. Any other source is read once:
     a table in random order, a loader or iterator in its own.
 
     Args:
@@ -28,7 +27,7 @@ class FreshRows:
 
     def __init__(self, source: Source, device: torch.device, generator: Generator) -> None:
         self._source, self._device, self._generator = source, device, generator
-        self.endless = source.endless or (isinstance(source, RandomAccessSource) and source.weighted)
+        self.endless = source.endless or source.weighted
         self._left: list[Tensor] = []
         self._pass: Iterator[tuple[Tensor, Tensor | None]] | None = None
         self.size = None if self.endless else source.size

@@ -20,7 +20,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..transport.deterministic import mass_by_cell
 from ..transport.engine import HardPass
+from ..transport.movable import within_quota
 from ..transport.ranks import Ranks
 
 QUOTA = 16  # candidates of every cell
@@ -107,8 +109,8 @@ class Ledger:
         n, cell = len(self.b), batch.cell
         self.seen += len(cell)
         self.count += torch.bincount(cell, minlength=n)
-        self.cost += torch.bincount(cell, weights=batch.cost, minlength=n)
-        self.image_cost += torch.bincount(cell, weights=batch.image_cost, minlength=n)
+        self.cost += mass_by_cell(cell, batch.cost, n)
+        self.image_cost += mass_by_cell(cell, batch.image_cost, n)
         new = batch.picked((batch.slack <= self._threshold[cell]).nonzero()[:, 0])
         self.held = new if self.held is None else joined([self.held, new])
         if len(self.held.cell) > 2 * float(self._quota.sum()):
@@ -136,10 +138,7 @@ class Ledger:
         cell, slack = self.held.cell, self.held.slack
         order = torch.argsort(slack)
         order = order[torch.argsort(cell[order], stable=True)]
-        first = torch.searchsorted(cell[order], torch.arange(len(self.b), device=cell.device))
-        rank = torch.arange(len(order), device=cell.device) - first[cell[order]]
-        kept = order[rank < self._quota[cell[order]]]
-        self.held = self.held.picked(kept)
+        self.held = self.held.picked(order[within_quota(cell[order], self._quota)])
         full = torch.bincount(self.held.cell, minlength=len(self.b)) + 1 > self._quota
         largest = torch.full_like(self.b, -math.inf).scatter_reduce_(0, self.held.cell, self.held.slack, "amax")
         self._threshold = torch.where(full, largest, math.inf)
@@ -148,7 +147,7 @@ class Ledger:
         """Of the samples that are no candidates, in each cell: number, mean cost and mean cost of images, (n,) each."""
         n = len(self.b)
         number = self.count - torch.bincount(candidates.cell, minlength=n)
-        cost = self.cost - torch.bincount(candidates.cell, weights=candidates.cost, minlength=n)
-        image_cost = self.image_cost - torch.bincount(candidates.cell, weights=candidates.image_cost, minlength=n)
+        cost = self.cost - mass_by_cell(candidates.cell, candidates.cost, n)
+        image_cost = self.image_cost - mass_by_cell(candidates.cell, candidates.image_cost, n)
         some = number.clamp(min=1)
         return number, (cost / some).clamp(min=0), (image_cost / some).clamp(min=0)

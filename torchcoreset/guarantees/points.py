@@ -8,7 +8,8 @@ from typing import Any
 from torch import Tensor
 
 from ..sources import Source, mark_of
-from ..transport.problem import as_table, check_finite, normalised
+from ..tensors import check_finite, normalised
+from ..transport.problem import as_table
 
 
 @dataclass(frozen=True)

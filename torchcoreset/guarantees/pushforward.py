@@ -23,12 +23,14 @@ import torch
 from torch import Generator, Tensor, nn
 
 from ..sources.randomness import make_generator
-from ..tensors import is_real
+from ..tensors import check_count, is_real
 from ..transport.choose import check_engine, make_engine
 from ..transport.cost import paired
+from ..transport.deterministic import column_medians
+from ..transport.modes import plain_modes
 from ..transport.problem import check_power, make_problem
 from ..transport.ranks import Ranks, agreed, as_ranks, mark
-from ..transport.solve import check_count, solve
+from ..transport.solve import solve
 from .certificate import Certificate
 from .certify import Batch, Pass, check_confidence, inputs, make_certificate, one_pass
 from .fresh import FreshRows
@@ -117,7 +119,7 @@ def certify_pushforward(
         raise ValueError(f"lipschitz: got {lipschitz!r}; expected a finite constant >= 0, or None.")
     ranks = as_ranks(group)
     points, read = inputs(ranks, "certify_pushforward", coreset, source, {"power": p, "samples": samples})
-    with torch.inference_mode(False), torch.no_grad(), at_rest(network):
+    with plain_modes(), at_rest(network):
 
         def prepare() -> tuple[Points, tuple[float]]:
             images = image_of(network, points.x, "network")
@@ -128,7 +130,7 @@ def certify_pushforward(
         x = image.x.double()
         passed = one_pass(
             points, read, p, samples, make_generator(seed), engine,
-            image=x - x.median(0).values, look=pushed.start, ranks=ranks,
+            image=x - column_medians(x), look=pushed.start, ranks=ranks,
         )  # fmt: skip
         if ranks is not None:
             pushed.join(ranks)

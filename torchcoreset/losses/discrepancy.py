@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
+from ..tensors import is_real
 from ..transport.problem import Problem, make_problem
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .kernels import Function, Gaussian, Kernel, KernelFunction, Laplace, Power, within
@@ -157,7 +157,7 @@ class EnergySettings:
     constant: bool = True
 
     def __post_init__(self) -> None:
-        if isinstance(self.p, bool) or not isinstance(self.p, (int, float)) or not 1 <= self.p <= 2:
+        if not is_real(self.p) or not 1 <= self.p <= 2:
             raise ValueError(f"p: got {self.p!r}; expected a number in [1, 2]. The energy distance has p = 1.")
 
     def evaluate(
@@ -239,23 +239,22 @@ def _evaluate(
     remembered = memory or Remembered()
 
     def solve(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
-        with torch.autocast(device_type=x.device.type, enabled=False):
-            checked = make_problem(x, y, 2, point_weights, sample_weights)
-            kernel, blur = kernel_of(checked)
-            cross = replace(checked, x=checked.x.double(), y=checked.y.double(), p=kernel.power)
-            if isinstance(kernel, Function):  # which may depend on where the origin is
-                cross = replace(cross, x=x.detach().double(), y=y.detach().double())
-            points, samples = within(cross.x, cross.b, kernel.power), within(cross.y, cross.a, kernel.power)
-            at_points, at_samples = kernel.means(cross)
-            of_points = kernel.means(points)[0]
-            value = float(cross.b @ of_points) / 2 - float(cross.b @ at_points)
-            if constant:
-                value += remembered.value(
-                    measures[1],
-                    measures[3],
-                    (kernel, checked.x.dtype),
-                    lambda: float(samples.a @ kernel.means(samples)[0]) / 2,
-                )
+        checked = make_problem(x, y, 2, point_weights, sample_weights)
+        kernel, blur = kernel_of(checked)
+        cross = replace(checked, x=checked.x.double(), y=checked.y.double(), p=kernel.power)
+        if isinstance(kernel, Function):  # which may depend on where the origin is
+            cross = replace(cross, x=x.detach().double(), y=y.detach().double())
+        points, samples = within(cross.x, cross.b, kernel.power), within(cross.y, cross.a, kernel.power)
+        at_points, at_samples = kernel.means(cross)
+        of_points = kernel.means(points)[0]
+        value = float(cross.b @ of_points) / 2 - float(cross.b @ at_points)
+        if constant:
+            value += remembered.value(
+                measures[1],
+                measures[3],
+                (kernel, checked.x.dtype),
+                lambda: float(samples.a @ kernel.means(samples)[0]) / 2,
+            )
 
         def derivatives(inputs: Inputs, needed: Needed) -> Derivatives:
             in_points, in_samples = kernel.pulls(cross, needed[0], needed[1])

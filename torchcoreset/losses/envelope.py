@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from ..transport.cost import paired_gradient
+from ..transport.modes import plain_modes
 from ..transport.problem import Problem
 from ..transport.result import Coupling
 from ..transport.shard import Shard
@@ -104,8 +105,7 @@ class _Envelope(torch.autograd.Function):
         sample_weights: Tensor | None,
         call: _Call,
     ) -> Tensor:
-        # Results are kept by the caller across modes: none may be an inference tensor.
-        with torch.inference_mode(False), torch.no_grad():
+        with plain_modes():
             call.solved = call.solve(points, samples, point_weights, sample_weights)
         dtype = torch.promote_types(points.dtype, torch.float32)
         if not abs(call.solved.value) <= torch.finfo(dtype).max:
@@ -187,8 +187,7 @@ def envelope_gradients(
     """Those derivatives of the loss that are needed, times the incoming one, each in the dtype of its input."""
     assert call.solved is not None  # forward has run
     inputs = (points, samples, point_weights, sample_weights)
-    # The tensors kept by the solve are no inference tensors, and may not meet one that is changed in place.
-    with torch.inference_mode(False), torch.no_grad():
+    with plain_modes():
         in_points, in_samples, *in_weights = call.solved.derivatives(inputs, needed)
     grads = (
         in_points,
@@ -199,7 +198,7 @@ def envelope_gradients(
         ),
     )
     return tuple(
-        None if grad is None or like is None else (grad * grad_value).to(like.dtype)
+        None if grad is None or like is None else (grad * grad_value).to(like)
         for grad, like in zip(grads, inputs, strict=True)
     )
 
@@ -262,7 +261,7 @@ def weight_gradient(potential: Tensor, weights: Tensor, union: tuple[float, floa
 
     `union`, as in `Solved`, stands in for what the weights of other ranks would say.
     """
-    w = weights.double()
+    w = weights.to(potential)  # weights may lie on another device than the points
     total = w.sum()
     if union is not None:
         mean, share = union

@@ -12,7 +12,6 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from ..errors import DriftWarning
@@ -86,10 +85,9 @@ def stream_value(
             as_ranks(settings.group), "CoresetLoss(online=True)", x, y, settings.p, point_weights, sample_weights,
             state=state,
         )  # fmt: skip
-        with torch.autocast(device_type=x.device.type, enabled=False):
-            result, plan, after, drift = follow(
-                memory, problem, x.detach(), y.detach(), forgetting=settings.forgetting, engine=settings.engine
-            )
+        result, plan, after, drift = follow(
+            memory, problem, x.detach(), y.detach(), forgetting=settings.forgetting, engine=settings.engine
+        )
         found = Followed(result, after, drift)
         return solved_plan(problem, result.value, found, plan, result.potential, result.transform, x, y)
 

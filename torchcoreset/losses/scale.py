@@ -8,6 +8,7 @@ import warnings
 import torch
 from torch import Tensor
 
+from ..tensors import is_real
 from ..transport.deterministic import column_medians
 from ..transport.problem import Problem
 from ..transport.sinkhorn import cost_scale
@@ -26,7 +27,7 @@ def check_blur(blur: float | None, relative_blur: float | None) -> None:
     for name, number in (("blur", blur), ("relative_blur", relative_blur)):
         if number is None:
             continue
-        if isinstance(number, bool) or not isinstance(number, (int, float)) or not LEAST < number < 1 / LEAST:
+        if not is_real(number) or not LEAST < number < 1 / LEAST:
             raise ValueError(f"{name}: got {number!r}; expected a positive, finite number, {LEAST} to {1 / LEAST}.")
 
 

@@ -16,18 +16,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from ..errors import ConvergenceWarning
-from ..tensors import is_real
+from ..tensors import check_count, is_real
 from ..transport.choose import check_engine
 from ..transport.entropic import Entropic
 from ..transport.geomloss import ENGINES, geomloss_entropic
 from ..transport.problem import Problem, check_power, make_problem
 from ..transport.result import Status
 from ..transport.sinkhorn import self_entropic, solve_entropic
-from ..transport.solve import check_count, check_start, check_tolerance
+from ..transport.solve import check_start, check_tolerance
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .memory import Remembered
 from .scale import blur_length, check_blur, diameter, regularisation, warn_if_beyond
@@ -225,17 +224,16 @@ class SinkhornSettings:
         remembered = memory or Remembered()
 
         def solve(x: Tensor, y: Tensor, b: Tensor | None, a: Tensor | None) -> Solved:
-            with torch.autocast(device_type=x.device.type, enabled=False):
-                problem = make_problem(x, y, self.p, b, a)
-                relative = RELATIVE_BLUR if self.relative_blur is None else self.relative_blur
-                blur = blur_length(problem, self.blur, relative)
-                terms = _Terms(self, problem, blur, start)
-                value = terms.cross.value
-                if terms.points is not None:
-                    value -= terms.points.value / 2
-                if self.debias and self.constant:
-                    value -= remembered.value(samples, sample_weights, terms.key, lambda: terms.samples.value) / 2
-                return Solved(value, terms.result(value), terms.derivatives)
+            problem = make_problem(x, y, self.p, b, a)
+            relative = RELATIVE_BLUR if self.relative_blur is None else self.relative_blur
+            blur = blur_length(problem, self.blur, relative)
+            terms = _Terms(self, problem, blur, start)
+            value = terms.cross.value
+            if terms.points is not None:
+                value -= terms.points.value / 2
+            if self.debias and self.constant:
+                value -= remembered.value(samples, sample_weights, terms.key, lambda: terms.samples.value) / 2
+            return Solved(value, terms.result(value), terms.derivatives)
 
         value, result = attach("sinkhorn_divergence", solve, *as_inputs(points, samples, point_weights, sample_weights))
         return value, result

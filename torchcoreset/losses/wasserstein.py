@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..tensors import real_tensor
+from ..tensors import check_count, real_tensor
 from ..transport.choose import check_engine
 from ..transport.problem import check_power
 from ..transport.ranks import as_ranks, check_group
 from ..transport.result import Status, Transport
 from ..transport.shard import problem_on
-from ..transport.solve import EXACT_GAP, check_count, check_tolerance, report_unconverged, solve
+from ..transport.solve import EXACT_GAP, check_tolerance, report_unconverged, solve
 from .envelope import Inputs, Solved, attach, solved_plan
 from .memory import Remembered
 
@@ -81,8 +81,7 @@ def wasserstein(
         p=p, tolerance=tolerance, exact=exact, max_steps=max_steps, engine=engine, group=group
     )
     value, result = settings.evaluate(points, samples, point_weights, sample_weights, start=start)
-    if result.status is not Status.CONVERGED:
-        report_unconverged(result, EXACT_GAP if exact else tolerance, exact=exact)
+    settings.report(result)
     return value
 
 
@@ -115,52 +114,26 @@ class WassersteinSettings:
         memory: Remembered | None = None,
     ) -> tuple[Tensor, Transport]:
         """The value with its gradients, and the `Transport` it comes from, whatever its status."""
-        return differentiable_transport(
-            points, samples, self.p, point_weights, sample_weights,
-            tolerance=self.tolerance, exact=self.exact, start=start, max_steps=self.max_steps, engine=self.engine,
-            group=self.group,
-        )  # fmt: skip
+        exact = self.exact
+        accuracy = EXACT_GAP if exact else self.tolerance
+
+        def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
+            problem = problem_on(
+                as_ranks(self.group), "transport", x, y, self.p, point_weights, sample_weights,
+                dtype=torch.float64 if exact else None, state=start,
+            )  # fmt: skip
+            result = solve(
+                problem, tolerance=accuracy, exact=exact, start=start, max_steps=self.max_steps, engine=self.engine
+            )
+            return solved_plan(problem, result.value, result, result.plan, result.potential, result.transform, x, y)
+
+        return attach("wasserstein", solve_now, *as_inputs(points, samples, point_weights, sample_weights))
 
     def report(self, result: Transport) -> None:
         """Raise for an exact solve that fell short, warn for another."""
         if result.status is not Status.CONVERGED:
-            report_unconverged(result, EXACT_GAP if self.exact else self.tolerance, exact=self.exact)
-
-
-def differentiable_transport(
-    points: Any,
-    samples: Any,
-    p: float,
-    point_weights: Any,
-    sample_weights: Any,
-    *,
-    tolerance: float,
-    exact: bool,
-    start: Tensor | None,
-    max_steps: int,
-    engine: str,
-    group: Any = None,
-) -> tuple[Tensor, Transport]:
-    """The value with its gradients, and the `Transport` it comes from, whatever its status."""
-
-    def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
-        problem = problem_on(
-            as_ranks(group), "transport", x, y, p, point_weights, sample_weights,
-            dtype=torch.float64 if exact else None, state=start,
-        )  # fmt: skip
-        # autocast must not reach the solver: half precision overflows on squared distances
-        with torch.autocast(device_type=x.device.type, enabled=False):
-            result = solve(
-                problem,
-                tolerance=EXACT_GAP if exact else tolerance,
-                exact=exact,
-                start=start,
-                max_steps=max_steps,
-                engine=engine,
-            )
-        return solved_plan(problem, result.value, result, result.plan, result.potential, result.transform, x, y)
-
-    return attach("wasserstein", solve_now, *as_inputs(points, samples, point_weights, sample_weights))
+            accuracy = EXACT_GAP if self.exact else self.tolerance
+            report_unconverged(result, accuracy, exact=self.exact, stacklevel=4)
 
 
 def as_inputs(points: Any, samples: Any, point_weights: Any, sample_weights: Any) -> Inputs:

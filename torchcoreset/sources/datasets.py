@@ -6,10 +6,11 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
+from ..tensors import check_finite
 from .layout import PLAIN, Layout, row_of
 from .random_access import RandomAccessSource
 from .randomness import isolated
-from .rows import check_dimension, check_finite, shaped_rows
+from .rows import check_dimension, shaped_rows
 
 _CHUNK = 4096  # rows read before they are packed into one tensor, so that few small tensors are alive
 

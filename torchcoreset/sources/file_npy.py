@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from ..tensors import check_finite
 from .file_source import FileSource
 from .layout import PLAIN, Layout
-from .random_access import RandomAccessSource
-from .rows import check_finite, float_tensor, shaped_rows
+from .rows import float_tensor, shaped_rows
 
 _BLOCK_ELEMENTS = 1 << 16  # numbers of a block: small, so that a pool mixes many places of a sorted file
 
@@ -30,6 +30,8 @@ class NpySource(FileSource):
         ValueError: the file holds another kind of array, no rows, or not such columns; on reading, NaN or inf.
     """
 
+    _by_row = True
+
     def __init__(self, path: Path, weights: Any = None, layout: Layout = PLAIN) -> None:
         self._layout = layout
         array = _mapped(path)
@@ -40,9 +42,6 @@ class NpySource(FileSource):
         starts = torch.cat((torch.arange(0, len(array), block), torch.tensor([len(array)])))
         width = len(self._columns) if self._columns is not None else self._rows(path, array[:1]).shape[1]
         super().__init__(path, starts, width, weights)
-
-    def draw(self, count: int, generator: Generator) -> Tensor:
-        return RandomAccessSource.draw(self, count, generator)
 
     def _blocks(self, wanted: list[int]) -> Iterator[Tensor]:
         for block in wanted:

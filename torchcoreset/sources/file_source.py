@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
+from ..tensors import check_count, check_finite
 from .random_access import RandomAccessSource
 from .randomness import permutation
-from .rows import check_finite
-from .source import check_positive
 
 POOL_ELEMENTS = 1 << 25  # numbers held while reading: 128 MiB in float32
 
@@ -35,6 +34,7 @@ class FileSource(RandomAccessSource):
     on_disk = True
     _any_order = True  # whether blocks can be read in any order
     _titles: list[str] | None = None  # names of the features, where the file has names
+    _by_row = False  # whether single rows can be read, so that draws need no pool
 
     def __init__(self, path: Path, starts: Tensor, dimension: int, weights: Any = None) -> None:
         size = int(starts[-1])
@@ -50,9 +50,9 @@ class FileSource(RandomAccessSource):
         """The blocks of these numbers, (rows, d) each, in that order; it ascends unless any order is allowed."""
 
     def draw(self, count: int, generator: Generator) -> Tensor:
-        check_positive("count", count)
+        check_count(count, "count")
         pool_rows = min(self.size, self._pool_rows())
-        if count >= pool_rows:
+        if self._by_row or count >= pool_rows:
             return super().draw(count, generator)
         if self._pool is None or self._pool_generator is not generator or len(self._pool) < count:
             # What is left of a pool may repeat in the next one, so one draw never takes from two.
@@ -62,7 +62,7 @@ class FileSource(RandomAccessSource):
         return drawn
 
     def batches(self, batch_size: int, generator: Generator) -> Iterator[tuple[Tensor, Tensor | None]]:
-        check_positive("batch_size", batch_size)
+        check_count(batch_size, "batch_size")
         for index, rows in self._shuffled(batch_size, generator):
             yield rows, None if self._weights is None else self._weights[index]
 

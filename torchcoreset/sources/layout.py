@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..tensors import is_array
-from .rows import check_finite, float_tensor, is_table, shaped_rows
+from ..tensors import check_finite, is_array
+from .rows import float_tensor, is_table, shaped_rows
 
 _FEATURE_KEYS = ("x", "features", "data")
 

@@ -9,11 +9,12 @@ import torch
 from torch import Generator, Tensor
 from torch.utils.data import DataLoader, IterableDataset
 
+from ..tensors import check_count
 from .datasets import stack_rows
 from .layout import PLAIN, Layout
 from .reading import Reader
 from .reservoir import reservoir
-from .source import Source, check_positive
+from .source import Source
 
 
 class LoaderSource(Source):
@@ -41,7 +42,7 @@ class LoaderSource(Source):
             raise self._no_batches()
 
     def draw(self, count: int, generator: Generator) -> Tensor:
-        check_positive("count", count)
+        check_count(count, "count")
         pieces: list[Tensor] = []
         missing = count
         while missing > 0:
@@ -56,7 +57,7 @@ class LoaderSource(Source):
         return torch.cat(pieces)
 
     def batches(self, batch_size: int, generator: Generator) -> Iterator[tuple[Tensor, Tensor | None]]:
-        check_positive("batch_size", batch_size)
+        check_count(batch_size, "batch_size")
         reader = self._start()
         for rows in reader.read_all(generator):
             yield rows, None
@@ -65,7 +66,7 @@ class LoaderSource(Source):
     def materialize(self, limit: int | None, generator: Generator) -> tuple[Tensor, Tensor | None]:
         reader = self._start()
         if limit is not None:
-            check_positive("limit", limit)
+            check_count(limit, "limit")
         if limit is not None and self._finite:
             rows = reservoir(reader.read_all(generator), limit, generator)
         else:  # without a length it may be endless, so it is read no further than asked

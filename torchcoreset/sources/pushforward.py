@@ -7,11 +7,12 @@ from typing import Any
 from torch import Generator, Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from ..tensors import check_count
 from .convert import as_source
 from .layout import Layout, rows_of
 from .randomness import isolated
 from .rows import check_dimension
-from .source import Source, check_positive
+from .source import Source
 
 BATCH_SIZE = 1024  # rows that go through a network at once, which bounds the memory of its activations
 
@@ -55,10 +56,11 @@ class Pushforward(Source):
     def __init__(self, source: Any, network: Callable[[Tensor], Any], *, batch_size: int = BATCH_SIZE) -> None:
         if not callable(network):
             raise TypeError(f"network: got {type(network).__name__}; expected a module or a function of (rows, d).")
-        check_positive("batch_size", batch_size)
+        check_count(batch_size, "batch_size")
         self.source = as_source(source)
         self.network = network
-        self.size, self.endless, self.on_disk = self.source.size, self.source.endless, self.source.on_disk
+        self.size, self.weighted = self.source.size, self.source.weighted
+        self.endless, self.on_disk = self.source.endless, self.source.on_disk
         self._batch_size = batch_size
 
     def draw(self, count: int, generator: Generator) -> Tensor:

@@ -6,9 +6,9 @@ from typing import Any
 
 from torch import Generator, Tensor
 
+from ..tensors import check_count, normalised
 from .randomness import permutation, proportional, subset
-from .source import Source, check_positive
-from .weights import sample_weights
+from .source import Source
 
 
 class RandomAccessSource(Source):
@@ -17,18 +17,13 @@ class RandomAccessSource(Source):
     size: int
 
     def __init__(self, size: int, weights: Any = None) -> None:
-        self.size = size
+        self.size, self.weighted = size, weights is not None
         self._weights: Tensor | None = None
         self._cumulative: Tensor | None = None
         if weights is not None:
-            self._weights = sample_weights(weights, size)
+            self._weights = normalised(weights, size, "weights")
             cumulative = self._weights.cumsum(dim=0)
             self._cumulative = cumulative / cumulative[-1]  # ends in exactly 1
-
-    @property
-    def weighted(self) -> bool:
-        """Whether rows have weights of their own."""
-        return self._weights is not None
 
     @abc.abstractmethod
     def _read(self, index: Tensor, generator: Generator) -> Tensor:
@@ -39,20 +34,20 @@ class RandomAccessSource(Source):
         """All rows in their own order, (size, d)."""
 
     def draw(self, count: int, generator: Generator) -> Tensor:
-        check_positive("count", count)
+        check_count(count, "count")
         if self._cumulative is not None:
             return self._read(proportional(count, self._cumulative, generator), generator)
         return self._read(subset(min(count, self.size), self.size, generator), generator)
 
     def batches(self, batch_size: int, generator: Generator) -> Iterator[tuple[Tensor, Tensor | None]]:
-        check_positive("batch_size", batch_size)
+        check_count(batch_size, "batch_size")
         for index in permutation(self.size, generator).split(batch_size):  # type: ignore[no-untyped-call]
             points = self._read(index, generator)
             yield points, None if self._weights is None else self._weights[index].to(points.device)
 
     def materialize(self, limit: int | None, generator: Generator) -> tuple[Tensor, Tensor | None]:
         if limit is not None:
-            check_positive("limit", limit)
+            check_count(limit, "limit")
         if limit is None or limit >= self.size:
             points = self._read_all(generator)
             return points, None if self._weights is None else self._weights.to(points.device, copy=True)
@@ -61,5 +56,5 @@ class RandomAccessSource(Source):
         return self._read(subset(limit, self.size, generator).sort().values, generator), None
 
     def __repr__(self) -> str:
-        weighted = ", weighted" if self._weights is not None else ""
+        weighted = ", weighted" if self.weighted else ""
         return f"{super().__repr__()[:-1]}{weighted})"

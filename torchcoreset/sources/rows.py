@@ -1,9 +1,7 @@
 """From numbers in any form to a checked tensor of rows."""
 
-from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from .. import tensors
@@ -23,27 +21,6 @@ def shaped_rows(tensor: Tensor, name: str, flatten: bool = False) -> Tensor:
     if tensor.numel() == 0:
         raise ValueError(f"{name}: got shape {shape}, which is empty; expected at least one row. Leave it out.")
     return tensor.unsqueeze(1) if tensor.ndim == 1 else tensor.flatten(1)
-
-
-def check_finite(
-    rows: Tensor, name: str, index: Sequence[int] | Tensor | None = None, columns: Sequence[str] | None = None
-) -> None:
-    """Raise a ValueError if a row holds NaN or inf; `index` says which rows of the source these are."""
-    # One pass without a temporary as large as the data; NaN comes through both ends.
-    low, high = torch.aminmax(rows)
-    if bool(torch.isfinite(low) & torch.isfinite(high)):
-        return
-    finite = torch.isfinite(rows).all(dim=1)
-    bad = (~finite).nonzero().flatten().tolist()
-    first = bad[0] if index is None else int(index[bad[0]])
-    where = ""
-    if columns is not None and len(columns) == rows.shape[1]:
-        odd = (~torch.isfinite(rows)).any(dim=0).nonzero().flatten().tolist()
-        where = f" (counted from 0), in {', '.join(repr(columns[k]) for k in odd[:6])}"
-    raise ValueError(
-        f"{name}: {len(bad)} of {len(rows)} rows hold NaN or inf, the first is row {first}{where}. "
-        f"Drop or impute them before they reach the coreset."
-    )
 
 
 def check_dimension(rows: Tensor, dimension: int | None, name: str) -> int:

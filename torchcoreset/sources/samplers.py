@@ -8,10 +8,11 @@ from typing import Any
 from torch import Generator, Tensor, nn
 from torch.distributions import Distribution
 
+from ..tensors import check_count
 from .layout import PLAIN, Layout, rows_of
 from .randomness import isolated
 from .rows import check_dimension
-from .source import Source, check_positive
+from .source import Source
 
 
 class EndlessSource(Source):
@@ -27,7 +28,7 @@ class EndlessSource(Source):
         """`count` samples in any form that a batch can have, from torch's global random numbers."""
 
     def draw(self, count: int, generator: Generator) -> Tensor:
-        check_positive("count", count)
+        check_count(count, "count")
         with isolated(generator):
             batch = self._sample(count)
         rows = rows_of(batch, "samples", self._layout)
@@ -40,14 +41,14 @@ class EndlessSource(Source):
         return rows.clone()  # it may be a view of the user's data
 
     def batches(self, batch_size: int, generator: Generator) -> Iterator[tuple[Tensor, Tensor | None]]:
-        check_positive("batch_size", batch_size)
+        check_count(batch_size, "batch_size")
         while True:
             yield self.draw(batch_size, generator), None
 
     def materialize(self, limit: int | None, generator: Generator) -> tuple[Tensor, Tensor | None]:
         if limit is None:
             raise ValueError(f"limit: got None with {self!r}, which is endless; expected a number of samples.")
-        check_positive("limit", limit)
+        check_count(limit, "limit")
         return self.draw(limit, generator), None
 
 

@@ -17,12 +17,14 @@ class Source(abc.ABC):
         size: rows of a finite source; None for an endless one or one whose rows are not known before reading.
         dimension: d, or None while nothing has been read yet.
         on_disk: whether `materialize(None)` would read a file that may be larger than memory.
+        weighted: whether rows have weights of their own; `draw` then follows them.
         endless: whether the source can never run out (distributions and callables). False says nothing about
             loaders and iterators of unknown length.
     """
 
     size: int | None = None
     dimension: int | None = None
+    weighted: bool = False
     endless: bool = False
     on_disk: bool = False
 
@@ -103,12 +105,6 @@ class Source(abc.ABC):
 
 class SourceExhausted(ValueError):
     """An iterator has given all its batches, and none is left for this call."""
-
-
-def check_positive(name: str, value: int) -> None:
-    """Raise a ValueError unless `value` is a whole number of at least 1."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
-        raise ValueError(f"{name}: got {value!r}; expected a whole number of at least 1.")
 
 
 def _known(number: int | None) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+import torch
 from torch import Generator, Tensor
 
-from ..tensors import is_real
+from ..tensors import check_finite, is_real
 from .convert import as_source
+from .file_source import FileSource
 from .random_access import RandomAccessSource
 from .randomness import make_generator, permutation
 
@@ -23,7 +26,7 @@ class RowSubset(RandomAccessSource):
     def __init__(self, whole: RandomAccessSource, index: Tensor) -> None:
         super().__init__(len(index), None if whole._weights is None else whole._weights[index])
         self._whole, self._index = whole, index
-        self.dimension, self.on_disk = whole.dimension, whole.on_disk
+        self.dimension = whole.dimension
 
     def _read(self, index: Tensor, generator: Generator) -> Tensor:
         return self._whole._read(self._index[index.to(self._index.device)], generator)
@@ -32,7 +35,39 @@ class RowSubset(RandomAccessSource):
         return self._whole._read(self._index, generator)
 
 
-def hold_out(source: Any, share: float = 0.5, *, seed: int | Generator = 0) -> tuple[RowSubset, RowSubset]:
+class FileSubset(FileSource):
+    """Some rows of a file, read as a file is: in blocks, of which only these rows are kept.
+
+    Args:
+        whole: the file.
+        index: (rows,) int64, which of its rows, ascending.
+    """
+
+    def __init__(self, whole: FileSource, index: Tensor) -> None:
+        edges = torch.searchsorted(index, whole.starts)
+        self._whole, self._index = whole, index
+        self._numbers = (edges[1:] > edges[:-1]).nonzero().flatten()  # of the blocks that hold any
+        self._any_order, self._by_row = whole._any_order, whole._by_row
+        starts = torch.cat((edges[:1], edges[1:][self._numbers]))
+        weights = None if whole._weights is None else whole._weights[index]
+        assert whole.dimension is not None  # known from the start
+        super().__init__(whole.path, starts, whole.dimension, weights)
+
+    def _blocks(self, wanted: list[int]) -> Iterator[Tensor]:
+        numbers = self._numbers[wanted].tolist()
+        for block, number, rows in zip(wanted, numbers, self._whole._blocks(numbers), strict=True):
+            kept = self._index[int(self.starts[block]) : int(self.starts[block + 1])]
+            chosen = rows[kept - self._whole.starts[number]]
+            check_finite(chosen, self.path.name, kept)  # here, where a row's number in the file is known
+            yield chosen
+
+    def _read(self, index: Tensor, generator: Generator) -> Tensor:
+        return self._whole._read(self._index[index], generator)
+
+
+def hold_out(
+    source: Any, share: float = 0.5, *, seed: int | Generator = 0
+) -> tuple[RandomAccessSource, RandomAccessSource]:
     """Split a table or dataset at random: rows to build a coreset on, and fresh rows to certify it on.
 
     Args:
@@ -68,4 +103,7 @@ def hold_out(source: Any, share: float = 0.5, *, seed: int | Generator = 0) -> t
             "Take more rows or another share."
         )
     order = permutation(whole.size, make_generator(seed))
-    return RowSubset(whole, order[count:].sort().values), RowSubset(whole, order[:count].sort().values)
+    parts = order[count:].sort().values, order[:count].sort().values
+    if isinstance(whole, FileSource):
+        return FileSubset(whole, parts[0]), FileSubset(whole, parts[1])
+    return RowSubset(whole, parts[0]), RowSubset(whole, parts[1])

@@ -6,9 +6,10 @@ from typing import Any
 
 from torch import Generator, Tensor
 
+from ..tensors import check_count
 from .layout import PLAIN, Layout
 from .reading import Reader
-from .source import Source, SourceExhausted, check_positive
+from .source import Source, SourceExhausted
 
 
 class StreamSource(Source):
@@ -34,11 +35,11 @@ class StreamSource(Source):
         return self._reader.dimension
 
     def draw(self, count: int, generator: Generator) -> Tensor:
-        check_positive("count", count)
+        check_count(count, "count")
         return self._take(count, generator)
 
     def batches(self, batch_size: int, generator: Generator) -> Iterator[tuple[Tensor, Tensor | None]]:
-        check_positive("batch_size", batch_size)
+        check_count(batch_size, "batch_size")
         rows = self._reader.read(generator)
         if rows is None:
             raise self._ended()
@@ -48,7 +49,7 @@ class StreamSource(Source):
 
     def materialize(self, limit: int | None, generator: Generator) -> tuple[Tensor, Tensor | None]:
         if limit is not None:
-            check_positive("limit", limit)
+            check_count(limit, "limit")
         return self._take(limit, generator), None
 
     def _take(self, count: int | None, generator: Generator) -> Tensor:

@@ -11,10 +11,11 @@ balance     surplus mass along shortest paths         balance_lists    the same,
 solver      from a problem to bounds that meet        solve     `transport`: the public way in
 sinkhorn    entropic transport at a given eta         geomloss  the same by geomloss' iteration
 entropic    what an entropic potential is worth       result    what comes back
-running     the potential of a stream, by stochastic Newton    boundaries    how it moves with the points
+running     the potential of a stream          boundaries    how it moves with the points
+drift       whether the stream has moved       stream    one batch of it, measured and remembered
 ranks       processes that sum and gather      shard     a problem whose samples lie on several of them
-movable     the samples that may change cell
-drift       whether the stream has moved              stream    one batch of it, measured and remembered
+movable     the samples that may change cell   idle      points of weight zero
+deterministic    sums that repeat on a GPU     modes     what of torch's modes is left at the door
 """
 
 from .result import Coupling, Status, Transport

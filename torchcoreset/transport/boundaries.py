@@ -19,6 +19,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .cost import pairwise_exact
+
 
 @dataclass(frozen=True)
 class Boundaries:
@@ -35,8 +37,9 @@ class Boundaries:
 
 def boundaries(curvature: Tensor, v: Tensor, x: Tensor, p: float) -> Boundaries:
     """The boundaries between the cells of v, for a curvature (n, n) with overlap / eta off the diagonal."""
-    apart = torch.cdist(x, x)
+    # From differences: far from the origin the root of a square that cancels is wrong, and on the diagonal it is not 0.
     # Points that coincide have no boundary that moves; the diagonal is none either.
+    apart = pairwise_exact(x, x, 1)
     coupling = torch.where(apart > 0, p * curvature, 0.0)
     apart.masked_fill_(apart == 0, 1.0)
     if p != 1:  # at p = 1 the rate does not depend on where on the way a boundary lies
@@ -45,7 +48,8 @@ def boundaries(curvature: Tensor, v: Tensor, x: Tensor, p: float) -> Boundaries:
         coupling.mul_(way if p == 2 else way.mul_(apart).pow_(p - 1))
     if p != 2:
         coupling.div_(apart)
-    return Boundaries(coupling, coupling @ x - coupling.sum(1, keepdim=True) * x)
+    offset = x - x.mean(0)
+    return Boundaries(coupling, coupling @ offset - coupling.sum(1, keepdim=True) * offset)
 
 
 def carried(walls: Boundaries, x: Tensor, dx: Tensor) -> Tensor:

@@ -91,15 +91,19 @@ def _triton_works(device: torch.device) -> bool:
 def _keops(problem: Problem) -> Engine:
     from .keops import KeopsEngine
 
-    d = problem.x.shape[1]
+    warn_of_dimensions(problem.x.shape[1])
+    return KeopsEngine(problem)
+
+
+def warn_of_dimensions(d: int) -> None:
+    """Warn if KeOps was asked for in more dimensions than it is good for."""
     if d > KEOPS_DIMENSIONS:
         warnings.warn(
             f"engine: 'keops' was asked for in {d} dimensions; its code is unrolled over them, so that it compiles for "
             f"minutes and runs slowly beyond {KEOPS_DIMENSIONS}. Use engine='dense'.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return KeopsEngine(problem)
 
 
 def _triton(problem: Problem) -> Engine:

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from .cost import pairwise, pairwise_exact
-from .engine import CHUNK_ELEMENTS
+from .engine import chunk_elements
 from .problem import Problem
 from .result import Status
 
@@ -135,7 +135,7 @@ def cost_blocks(problem: Problem) -> Iterator[tuple[slice, Tensor]]:
     million times larger, which a small eta would see.
     """
     x, y = problem.x, problem.y
-    height = max(SPARE_ROWS, CHUNK_ELEMENTS.get(x.device.type, CHUNK_ELEMENTS["cpu"]) // (2 * len(x)))
+    height = max(SPARE_ROWS, chunk_elements(x.device) // (2 * len(x)))
     block = pairwise if problem.p >= 2 else pairwise_exact
     for start in range(0, len(y), height):
         rows = slice(start, start + height)

@@ -15,17 +15,16 @@ import contextlib
 import importlib.util
 import io
 import math
-import warnings
 from dataclasses import replace
 
 import torch
 
-from .choose import KEOPS_DIMENSIONS
+from .choose import KEOPS_DIMENSIONS, warn_of_dimensions
 from .entropic import Entropic, evaluate
 from .keops import load_keops, running
-from .problem import Problem
+from .problem import Problem, as_float64
 from .result import Status
-from .sinkhorn import as_float64, marginal_target
+from .sinkhorn import marginal_target
 
 ENGINES = ("auto", "dense", "keops")
 DENSE_ELEMENTS = 5000**2  # geomloss holds the n x m costs twice, and as much again at work
@@ -85,11 +84,6 @@ def choose_engine(problem: Problem, engine: str) -> str:
             elements > DENSE_ELEMENTS and d <= KEOPS_DIMENSIONS and importlib.util.find_spec("pykeops") is not None
         )
         return "keops" if helpful else "dense"
-    if engine == "keops" and d > KEOPS_DIMENSIONS:
-        warnings.warn(
-            f"engine: 'keops' was asked for in {d} dimensions; its code is unrolled over them, so that it compiles for "
-            f"minutes and runs slowly beyond {KEOPS_DIMENSIONS}. Use engine='dense'.",
-            UserWarning,
-            stacklevel=2,
-        )
+    if engine == "keops":
+        warn_of_dimensions(d)
     return engine

@@ -32,6 +32,12 @@ def sorted_transport(problem: Problem) -> tuple[Tensor, Coupling]:
     middle = ends - mass / 2
     col = torch.searchsorted(upper_b, middle).clamp_(max=len(upper_b) - 1)
     row = torch.searchsorted(upper_a, middle).clamp_(max=len(upper_a) - 1)
+    if not problem.equal:  # samples of no weight, or of less than rounding, go where their neighbours go
+        unseen = torch.ones(len(upper_a), dtype=torch.bool, device=row.device)
+        unseen[row] = False
+        light = unseen.nonzero()[:, 0]
+        row, mass = torch.cat((row, light)), torch.cat((mass, mass.new_zeros(len(light))))
+        col = torch.cat((col, torch.searchsorted(upper_b, upper_a[light]).clamp_(max=len(upper_b) - 1)))
     plan = Coupling(sample_order[row], point_order[col], mass, (len(problem.y), len(problem.x)))
     return _potential(problem, point_order, sample_order, upper_b, upper_a), plan
 

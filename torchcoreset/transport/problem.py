@@ -10,14 +10,14 @@ far outlier, which would drag a mean along, changes nothing.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..tensors import float_tensor, real_tensor
+from ..tensors import check_finite, float_tensor, is_real, normalised
 from .deterministic import column_medians, kth_smallest
 from .movable import Movable
 from .result import Coupling
@@ -143,9 +143,14 @@ def make_problem(
     return Problem(x=x - shift, b=b, y=y.to(work) - shift, a=a, equal=equal, p=float(p))
 
 
+def as_float64(problem: Problem) -> Problem:
+    """The same problem in float64."""
+    return replace(problem, x=problem.x.double(), y=problem.y.double())
+
+
 def check_power(p: float) -> None:
     """Raise ValueError unless p is a finite number >= 1."""
-    if isinstance(p, bool) or not isinstance(p, (int, float)) or not 1 <= p < math.inf:
+    if not is_real(p) or not 1 <= p < math.inf:
         raise ValueError(f"p: got {p!r}; expected a number >= 1. The main choices are 1 and 2.")
 
 
@@ -163,37 +168,3 @@ def as_table(values: Any, name: str) -> Tensor:
             "Skip empty batches before calling."
         )
     return table
-
-
-def check_finite(table: Tensor, name: str) -> None:
-    """Raise ValueError that counts the rows that hold NaN or infinity."""
-    # A sum is finite only if all terms are (or it overflows, which the second look tells apart): one cheap pass.
-    if bool(torch.isfinite(table.sum(dtype=torch.float64))):
-        return
-    bad = ~torch.isfinite(table).all(1)
-    if bool(bad.any()):
-        first = int(bad.nonzero()[0])
-        raise ValueError(
-            f"{name}: {int(bad.sum())} of {len(table)} rows hold NaN or infinity, the first is row {first}. "
-            "Drop or impute them before calling."
-        )
-
-
-def normalised(weights: Any, count: int, name: str, device: torch.device) -> Tensor:
-    """Weights (count,) as float64 with sum 1; None gives equal weights."""
-    if weights is None:
-        return torch.full((count,), 1 / count, dtype=torch.float64, device=device)
-    w = real_tensor(weights, name)
-    if w.shape != (count,):
-        raise ValueError(f"{name}: got shape {tuple(w.shape)}; expected ({count},), one weight for each row.")
-    w = w.to(device=device, dtype=torch.float64)
-    if not bool(torch.isfinite(w).all()) or bool((w < 0).any()):
-        bad = int((~torch.isfinite(w) | (w < 0)).sum())
-        raise ValueError(
-            f"{name}: {bad} of {count} weights are negative, NaN or infinite; expected finite weights >= 0."
-        )
-    peak = w.max()
-    if not bool(peak > 0):
-        raise ValueError(f"{name}: all {count} weights are zero; expected a positive sum.")
-    w = w / peak  # so that neither huge nor tiny weights overflow the sum
-    return w / w.sum()

@@ -34,9 +34,9 @@ import torch
 from torch import Tensor
 
 from .boundaries import Boundaries, boundaries, carried
-from .cost import paired
 from .curvature import HELD, Factorised
 from .engine import Engine, HardPass
+from .idle import ceiling
 from .multiscale import coarse_potential
 from .newton import UNDECIDED, anneal
 from .problem import Problem
@@ -327,20 +327,6 @@ def least_smoothing(problem: Problem) -> float:
 def is_due(now: Counters) -> bool:
     """Whether the next batch renews the curvature."""
     return now.age + 1 >= min(now.renewed * (1 + 1 / PART), now.renewed + SELDOM)
-
-
-def ceiling(problem: Problem, part: Tensor, which: Tensor) -> Tensor:
-    """Highest potential that leaves each of some cells empty, (n,); infinite for the others.
-
-    Args:
-        problem: points and batch.
-        part: (m,) c - v of each sample at its own point.
-        which: (n,) the cells that are asked for.
-    """
-    highest = torch.full_like(problem.b, torch.inf)
-    for i in which.nonzero()[:, 0].tolist():
-        highest[i] = (paired(problem.y, problem.x[i].expand_as(problem.y), problem.p) - part).min()
-    return problem.least(highest)
 
 
 def _renewed(running: Running, now: Counters, sums: BatchSums, b: Tensor, least: float) -> tuple[Running, Counters]:

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..tensors import real_tensor
 from .deterministic import mass_by_cell
 from .engine import Engine, Entries, HardPass, Meter, SoftEngine, SoftSums, shuffled
 from .movable import Movable, within_quota
@@ -230,6 +231,11 @@ def _common(problem: Problem, points: Any, sample_weights: Any, state: Tensor | 
     return (n, d, problem.p, bits, float(sample_weights is not None), *marks)
 
 
+def total_of(weights: Any) -> float:
+    """Sum of weights in any form, on the scale on which they were given."""
+    return float(real_tensor(weights, "sample_weights").double().sum())
+
+
 def _scale(sample_weights: Any, problem: Problem) -> float:
     """Sum of the weights as they were given."""
-    return float(len(problem.y)) if sample_weights is None else float(torch.as_tensor(sample_weights).double().sum())
+    return float(len(problem.y)) if sample_weights is None else total_of(sample_weights)

@@ -23,9 +23,10 @@ from torch import Tensor
 from .choose import make_engine
 from .engine import Engine, SoftPass
 from .entropic import Entropic, cost_blocks, evaluate
+from .idle import with_idle, without_idle
 from .multiscale import coarse_potential
 from .newton import LOOSE, climb
-from .problem import Problem
+from .problem import Problem, as_float64
 from .result import Status
 from .solve import solve
 
@@ -57,14 +58,11 @@ def solve_entropic(
     """
     problem = as_float64(problem)
     support = problem.b > 0
-    idle = not bool(support.all())
-    inner = replace(problem, x=problem.x[support], b=problem.b[support]) if idle else problem
+    inner = problem if bool(support.all()) else without_idle(problem, support)
     v = None if start is None else start[support].double()
     target = marginal_target(problem, eta, tolerance)
     v, steps, status = _newton(inner, v, eta, target, max_steps, engine)
-    full = torch.zeros_like(problem.b)
-    full[support] = v
-    return evaluate(problem, full, eta, steps=steps, status=status)
+    return evaluate(problem, with_idle(v, support, 0.0), eta, steps=steps, status=status)
 
 
 def self_entropic(
@@ -208,8 +206,3 @@ def cost_scale(problem: Problem) -> float:
     """A bound on the mean cost, of its order: (E |y|^2 + E |x|^2)^(p/2) about the points' median."""
     squares = problem.y.double().square().sum(1) @ problem.a + problem.x.double().square().sum(1) @ problem.b
     return float(squares ** (problem.p / 2))
-
-
-def as_float64(problem: Problem) -> Problem:
-    """The same problem in float64."""
-    return replace(problem, x=problem.x.double(), y=problem.y.double())

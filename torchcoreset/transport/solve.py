@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from ..errors import ConvergenceError, ConvergenceWarning
-from ..tensors import is_real, real_tensor
+from ..tensors import check_count, is_real, real_tensor
 from .choose import check_engine
-from .cost import paired
+from .idle import ceiling, with_idle, without_idle
+from .modes import plain_modes
 from .multiscale import COARSE, LEAST_SAMPLES
-from .problem import Problem
+from .problem import Problem, as_float64
 from .ranks import as_ranks
 from .result import Coupling, Status, Transport
 from .shard import Shard, problem_on
@@ -89,37 +90,32 @@ def transport(
     check_count(max_steps, "max_steps")
     check_engine(engine)
     dtype = torch.float64 if exact else None
-    problem = problem_on(
-        as_ranks(group), "transport", points, samples, p, point_weights, sample_weights, dtype=dtype, state=start
-    )
     gap = EXACT_GAP if exact else tolerance
-    result = solve(problem, tolerance=gap, exact=exact, start=start, max_steps=max_steps, engine=engine)
+    with plain_modes():
+        problem = problem_on(
+            as_ranks(group), "transport", points, samples, p, point_weights, sample_weights, dtype=dtype, state=start
+        )
+        result = solve(problem, tolerance=gap, exact=exact, start=start, max_steps=max_steps, engine=engine)
     if result.status is not Status.CONVERGED:
         report_unconverged(result, gap, exact=exact)
     return result
 
 
-def report_unconverged(result: Transport, tolerance: float, *, exact: bool) -> None:
-    """Raise for an exact solve, warn for another."""
+def report_unconverged(result: Transport, tolerance: float, *, exact: bool, stacklevel: int = 3) -> None:
+    """Raise for an exact solve, warn for another, by default at the caller's caller."""
     message = (
         f"transport stopped ({result.status.value}) at a relative gap of {result.gap:.1e} after {result.steps} passes; "
         f"{tolerance:.1e} was asked for. {result.status.remedy}"
     )
     if exact:
         raise ConvergenceError(message, result)
-    warnings.warn(ConvergenceWarning(message, result), stacklevel=3)
+    warnings.warn(ConvergenceWarning(message, result), stacklevel=stacklevel)
 
 
 def check_tolerance(tolerance: float) -> None:
     """Raise ValueError unless 0 < tolerance < 1."""
     if not is_real(tolerance) or not 0 < tolerance < 1:
         raise ValueError(f"tolerance: got {tolerance!r}; expected a relative gap in (0, 1), such as 1e-3.")
-
-
-def check_count(count: int, name: str) -> None:
-    """Raise ValueError unless count is a positive integer."""
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ValueError(f"{name}: got {count!r}; expected a positive integer.")
 
 
 def solve(
@@ -146,7 +142,7 @@ def solve(
     settings = (tolerance, exact, max_steps, engine)
     if bool(support.all()):
         return _in_enough_digits(problem, settings, v, Solver.run)[0]
-    result, _ = _in_enough_digits(_without_idle(problem, support), settings, _part(v, support), Solver.run)
+    result, _ = _in_enough_digits(without_idle(problem, support), settings, _part(v, support), Solver.run)
     return _with_idle_points(result, problem, support)
 
 
@@ -175,13 +171,13 @@ def solve_dual(
     """
     v = None if start is None else check_start(start, problem)
     support = problem.b > 0
-    inner = problem if bool(support.all()) else _without_idle(problem, support)
+    inner = problem if bool(support.all()) else without_idle(problem, support)
     _, solver = _in_enough_digits(inner, (tolerance, False, max_steps, engine), _part(v, support), Solver.ascend)
     if solver.mean == 0:  # every sample lies on a point, and Newton has nothing to say of how to share them
         solver.run(None)
     shift = inner.b @ solver.potential
     transform = solver.transform + shift
-    potential = _idle_potential(problem, support, solver.potential - shift, transform)
+    potential = with_idle(solver.potential - shift, support, ceiling(problem, transform, ~support))
     return Dual(potential, solver.lower, transform)
 
 
@@ -197,13 +193,9 @@ def _in_enough_digits(
         found = run(solver, start)
         if not solver.imprecise(solver.lower):
             return found, solver
-    solver = Solver(replace(problem, x=problem.x.double(), y=problem.y.double()), *settings)
+    solver = Solver(as_float64(problem), *settings)
     solver.lacks_digits(start)
     return run(solver, start), solver
-
-
-def _without_idle(problem: Problem, support: Tensor) -> Problem:
-    return replace(problem, x=problem.x[support], b=problem.b[support])
 
 
 def _part(v: Tensor | None, support: Tensor) -> Tensor | None:
@@ -228,20 +220,7 @@ def check_start(start: Tensor, problem: Problem) -> Tensor:
 
 def _with_idle_points(result: Transport, problem: Problem, support: Tensor) -> Transport:
     """Put points of weight zero back: no mass, and the highest potential that leaves their cells empty."""
-    n = len(problem.x)
     used = support.nonzero()[:, 0]
-    plan = Coupling(result.plan.rows, used[result.plan.cols], result.plan.mass, (len(problem.y), n))
-    potential = _idle_potential(problem, support, result.potential, result.transform)
-    mass = result.cell_mass.new_zeros(n)
-    mass[used] = result.cell_mass
-    return replace(result, plan=plan, potential=potential, cell_mass=mass)
-
-
-def _idle_potential(problem: Problem, support: Tensor, used: Tensor, transform: Tensor) -> Tensor:
-    """The potential of all points: `used` of those of some weight, of the others the highest that leaves them empty."""
-    potential = used.new_zeros(len(problem.x))
-    potential[support] = used
-    for i in (~support).nonzero()[:, 0].tolist():
-        point = problem.x[i].expand_as(problem.y)
-        potential[i] = problem.least((paired(problem.y, point, problem.p) - transform).min())
-    return potential
+    plan = Coupling(result.plan.rows, used[result.plan.cols], result.plan.mass, (len(problem.y), len(problem.x)))
+    potential = with_idle(result.potential, support, ceiling(problem, result.transform, ~support))
+    return replace(result, plan=plan, potential=potential, cell_mass=with_idle(result.cell_mass, support, 0.0))

@@ -13,10 +13,11 @@ from torch import Tensor
 from .choose import make_engine
 from .drift import Moments, features, first_moments, watched
 from .engine import HardPass
+from .idle import ceiling, with_idle, without_idle
 from .multiscale import LEAST_SAMPLES
 from .problem import Problem
 from .result import Coupling
-from .running import FINE, Running, advance, batch_sums, begin, ceiling, least_smoothing, moved, rejuvenated
+from .running import FINE, Running, advance, batch_sums, begin, least_smoothing, moved, rejuvenated
 
 # Batches remembered, and samples a point among them, before a stream is tracked.
 WARM_BATCHES, WARM_SAMPLES = 10.0, 10.0
@@ -260,15 +261,15 @@ def _without_idle(
     What is remembered is that of the other points, so a stream begins anew when a weight becomes zero or ceases to be.
     """
     forgetting, engine = settings
-    inner = replace(problem, x=problem.x[support], b=problem.b[support])
+    inner = without_idle(problem, support)
     result, plan, memory, is_new = follow(memory, inner, points[support], samples, forgetting=forgetting, engine=engine)
     used = support.nonzero()[:, 0]
-    highest = ceiling(problem, result.transform, ~support)
-    potential = highest.index_copy(0, used, result.potential)
     result = replace(
         result,
-        potential=potential,
+        potential=with_idle(result.potential, support, ceiling(problem, result.transform, ~support)),
         assignment=used[result.assignment],
-        cell_mass=torch.zeros_like(potential).index_copy(0, used, result.cell_mass),
+        cell_mass=with_idle(result.cell_mass, support, 0.0),
+        weights=problem.b,
+        surplus=with_idle(result.surplus, support, 0.0),
     )
     return result, Coupling(plan.rows, result.assignment, plan.mass, (len(samples), len(support))), memory, is_new

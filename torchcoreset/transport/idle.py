@@ -1,0 +1,40 @@
+"""Points of weight zero: left out of a problem, and given back the potential that leaves them empty.
+
+x (n, d) points, b (n,) their weights      v (n,) potential      c cost
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from .cost import paired
+from .problem import Problem
+
+
+def without_idle(problem: Problem, support: Tensor) -> Problem:
+    """The problem of those points alone that `support` (n,) marks."""
+    return replace(problem, x=problem.x[support], b=problem.b[support])
+
+
+def ceiling(problem: Problem, part: Tensor, which: Tensor) -> Tensor:
+    """Highest potential that leaves each of some cells empty, (n,); infinite for the others.
+
+    Args:
+        problem: points and samples.
+        part: (m,) c - v of each sample at its own point.
+        which: (n,) the cells that are asked for.
+    """
+    highest = torch.full_like(problem.b, torch.inf)
+    for i in which.nonzero()[:, 0].tolist():
+        highest[i] = (paired(problem.y, problem.x[i].expand_as(problem.y), problem.p) - part).min()
+    return problem.least(highest)
+
+
+def with_idle(values: Tensor, support: Tensor, others: Tensor | float) -> Tensor:
+    """Values (n,) of all points: those of the points that `support` (n,) marks, and `others` of the rest."""
+    whole = others.clone() if isinstance(others, Tensor) else values.new_full((len(support),), others)
+    whole[support] = values
+    return whole
