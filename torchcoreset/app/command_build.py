@@ -310,10 +310,11 @@ def _outcome(job: _Job, record: dict[str, Any], converged: bool) -> Outcome:
     lines.append(f"written  {settings.out}" + (f", {settings.plot}" if settings.plot is not None else ""))
     if settings.hold_out:
         lines.append(f"next     torchcoreset certify {settings.out} {settings.data}   (on the rows held out)")
-    if not converged:
+    short = not converged and settings.algorithm != "sgd"  # which takes the steps that it is given
+    if short:
         lines.append("The steps ran out while the value may still fall: allow more (--steps), or a larger --tolerance.")
     record_out = {"command": "build", **record, "out": settings.out, "plot": settings.plot, "seconds": seconds}
-    return Outcome(record_out, lines, OK if converged else NOT_REACHED)
+    return Outcome(record_out, lines, NOT_REACHED if short else OK)
 
 
 def _picture(job: _Job, held: CoresetFile) -> Any:
