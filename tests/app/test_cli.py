@@ -144,7 +144,7 @@ def test_steps_that_run_out_end_with_1_and_leave_the_points(folder, capsys):
 
 
 def test_sgd_takes_the_steps_that_it_is_given(folder, capsys):
-    assert main("build t.npy --size 4 --algorithm sgd --steps 5 --quiet".split()) == 0
+    assert main(["build", "t.npy", "--size", "4", "--algorithm", "sgd", "--steps", "5", "--quiet"]) == 0
     assert "ran out" not in capsys.readouterr().out
 
 
