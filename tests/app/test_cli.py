@@ -57,8 +57,10 @@ def test_every_format_gives_the_same_points(folder, capsys, data):
     torch.testing.assert_close(tc.Coreset.load("coreset.npz").points, expected.points)
 
 
-@pytest.mark.parametrize("suffix", [".npz", ".pt", ".csv", ".parquet"])
+@pytest.mark.parametrize("suffix", [".npz", ".pt", ".PT", ".safetensors", ".csv", ".parquet"])
 def test_every_output_reads_back(folder, capsys, suffix):
+    if suffix == ".safetensors":
+        pytest.importorskip("safetensors", reason="needs safetensors: pip install 'torchcoreset[safetensors]'")
     assert main(["build", "t.csv", "--size", "5", "--label", "kind", "--weights", "w", "--out", f"o{suffix}"]) == 0
     main(["build", "t.csv", "--size", "5", "--label", "kind", "--weights", "w", "--out", "reference.npz"])
     from torchcoreset.app.coreset_files import read_coreset

@@ -19,7 +19,7 @@ from .settings import UsageError, argument, option
 class CertifySettings(DataSettings):
     """Settings of `certify`."""
 
-    coreset: str = argument("coreset file: .npz, .pt, .csv or .parquet")
+    coreset: str = argument("coreset file: .npz, .pt, .safetensors, .csv or .parquet")
     data: str = argument("table of fresh rows; of the build's own table the rows held out are taken")
     p: float | None = option("power of the distance; that of the build if not given", None)
     confidence: float = option("of the interval", 0.95)

@@ -55,7 +55,7 @@ def _is_coreset(path: Path) -> bool:
         return path.with_name(path.name + ".json").is_file()
     if suffix == ".parquet":
         return bool(read_coreset(str(path)).metadata.get("format"))
-    return suffix in FORMATS and {"points", "weights"} <= load_arrays(path).keys()
+    return suffix == ".safetensors" or (suffix in FORMATS and {"points", "weights"} <= load_arrays(path).keys())
 
 
 def _coreset(name: str, held: CoresetFile) -> Outcome:

@@ -30,7 +30,7 @@ class PushSettings(Common):
     coreset: str = argument("coreset file to map")
     network: str = option("FILE.py:NAME or MODULE:NAME, a module or function of rows; its code is run", metavar="WHERE")
     state: str | None = option(".pt file with the state_dict of the network", None, metavar="FILE")
-    out: str = option("file to write: .npz, .pt, .csv or .parquet", "image.npz", metavar="FILE")
+    out: str = option("file to write: .npz, .pt, .safetensors, .csv or .parquet", "image.npz", metavar="FILE")
     data: str | None = option("table of fresh rows: certifies the image on them", None, metavar="FILE")
     label: str | int | None = option("with --data: column that is no feature", None, metavar="NAME")
     weights: str | int | None = option("with --data: column of row weights", None, metavar="NAME")

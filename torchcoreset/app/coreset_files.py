@@ -1,8 +1,8 @@
-"""Coresets in files, with all that is known of them: .npz, .pt, .csv, .parquet.
+"""Coresets in files, with all that is known of them: .npz, .pt, .safetensors, .csv, .parquet.
 
 | format | points and weights | what is known of them |
 | --- | --- | --- |
-| .npz, .pt | arrays `points`, `weights`, `labels`; `tc.Coreset.load` reads them | `metadata`, as JSON |
+| .npz, .pt, .safetensors | arrays `points`, `weights`, `labels`; `tc.Coreset.load` reads them | `metadata`, as JSON |
 | .csv | a column for each feature, the label, and "weight" (or "point_weight") | FILE.csv.json beside it |
 | .parquet | the same columns | the schema's key "torchcoreset" |
 
@@ -19,20 +19,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from ..coresets import Coreset
 from ..coresets.atomic import replacing
+from ..coresets.files import labels_of, read_arrays, require_safetensors, wide, write_arrays
 from ..sources.file_columns import pyarrow
-from .data_files import load_arrays
 from .outcome import to_json
 from .picture_files import check_place
 from .scaling import Scaling
 from .settings import UsageError
 
-FORMATS = (".npz", ".pt", ".csv", ".parquet")
+FORMATS = (".npz", ".pt", ".safetensors", ".csv", ".parquet")
 WEIGHT, SPARE = "weight", "point_weight"  # the second where the data have a column of the first name
 SCHEMA_KEY = b"torchcoreset"
 
@@ -78,6 +77,8 @@ def check_format(path: Path, flag: str) -> str:
         raise UsageError(f"{flag}: got {str(path)!r}; expected a name that ends in {', '.join(FORMATS)}.")
     if suffix == ".parquet":
         pyarrow("pyarrow", path)
+    if suffix == ".safetensors":
+        require_safetensors()
     return suffix
 
 
@@ -93,8 +94,14 @@ def write_coreset(path: Path, held: CoresetFile) -> None:
     suffix = check_format(path, "--out")
     if held.labels is not None and held.labels.dtype.kind == "O":  # which numpy would pickle, and no reader would take
         held = replace(held, labels=held.labels.astype(str))
+    if suffix not in (".csv", ".parquet"):
+        text = {"metadata": to_json(_described(held), indent=None)}
+        if held.metadata.get("data_mark") is not None:
+            text["built_on"] = held.metadata["data_mark"]
+        write_arrays(path, {"points": held.points, "weights": held.weights}, text, held.labels)
+        return
     with replacing(path) as beside:
-        {".npz": _write_npz, ".pt": _write_pt, ".csv": _write_csv, ".parquet": _write_parquet}[suffix](beside, held)
+        {".csv": _write_csv, ".parquet": _write_parquet}[suffix](beside, held)
     if suffix == ".csv":
         with replacing(_sidecar(path)) as beside:
             beside.write_text(to_json(_described(held)) + "\n", "utf-8")
@@ -110,16 +117,16 @@ def read_coreset(name: str) -> CoresetFile:
         return _read_csv(path)
     if suffix == ".parquet":
         return _read_parquet(path)
-    arrays = load_arrays(path)
+    try:
+        arrays = read_arrays(path)
+    except ValueError as error:
+        raise UsageError(str(error).removeprefix("path: ")) from error
     if "points" not in arrays:
         raise UsageError(f"{name} holds no points; expected a file that `torchcoreset build` or Coreset.save wrote.")
-    labels = arrays.get("labels")
     metadata = _metadata(str(arrays["metadata"]), path) if "metadata" in arrays else {}
     if "built_on" in arrays and "data_mark" not in metadata:
         metadata["data_mark"] = str(arrays["built_on"])
-    return _checked(
-        arrays["points"], arrays.get("weights"), None if labels is None else np.asarray(labels), metadata, path
-    )
+    return _checked(arrays["points"], arrays.get("weights"), labels_of(arrays), metadata, path)
 
 
 def _checked(
@@ -152,43 +159,17 @@ def _described(held: CoresetFile) -> dict[str, Any]:
     return {**held.metadata, "dtype": str(held.points.dtype).removeprefix("torch."), "columns": held.columns}
 
 
-def _floats(tensor: Tensor) -> NDArray[Any]:
-    wide = tensor.detach().cpu()
-    array: NDArray[Any] = wide.to(torch.promote_types(wide.dtype, torch.float32)).numpy()
-    return array
-
-
-def _write_npz(path: Path, held: CoresetFile) -> None:
-    more: dict[str, Any] = {} if held.labels is None else {"labels": held.labels}
-    if held.metadata.get("data_mark") is not None:
-        more["built_on"] = held.metadata["data_mark"]
-    metadata = to_json(_described(held), indent=None)
-    with open(path, "wb") as file:
-        np.savez(file, points=_floats(held.points), weights=_floats(held.weights), metadata=metadata, **more)
-
-
-def _write_pt(path: Path, held: CoresetFile) -> None:
-    labels: Any = held.labels
-    if labels is not None:  # text is no tensor, but a list of it needs no pickle either
-        labels = labels.tolist() if labels.dtype.kind == "U" else torch.from_numpy(np.ascontiguousarray(labels))
-    more = {} if labels is None else {"labels": labels}
-    if held.metadata.get("data_mark") is not None:
-        more["built_on"] = held.metadata["data_mark"]
-    metadata = to_json(_described(held), indent=None)
-    torch.save({"points": held.points.cpu(), "weights": held.weights.cpu(), "metadata": metadata, **more}, path)
-
-
 def _label_name(held: CoresetFile) -> str:
     return str(held.metadata.get("label") or "label")
 
 
 def _table(held: CoresetFile) -> dict[str, NDArray[Any]]:
     """Columns by name."""
-    points = _floats(held.points)
+    points = wide(held.points.detach().cpu()).numpy()
     table: dict[str, NDArray[Any]] = {name: points[:, k] for k, name in enumerate(held.columns)}
     if held.labels is not None:
         table[_label_name(held)] = held.labels
-    return {**table, _weight_name(table): _floats(held.weights)}
+    return {**table, _weight_name(table): wide(held.weights.cpu()).numpy()}
 
 
 def _weight_name(names: Iterable[str]) -> str:

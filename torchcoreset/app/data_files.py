@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..coresets.files import load_tensors
+from ..coresets.files import load_npz, load_tensors
 from ..sources import Source, as_source, mark_of
 from ..sources.file_columns import pyarrow, usable
 from ..sources.file_csv import Dialect, csv_options, dialect_of, open_blocks
@@ -245,9 +245,7 @@ def load_arrays(path: Path) -> dict[str, Any]:
     """The arrays of an .npz file, or the tensors of a .pt file, by name; nothing in it is executed."""
     if path.suffix.lower() == ".npz":
         try:
-            # Opened here: numpy leaves a damaged file open.
-            with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
-                return {name: file[name] for name in file.files}
+            return load_npz(path)
         except Exception as error:  # zip, zlib, numpy and its parser raise errors of many kinds for a damaged file
             raise UsageError(f"{path} is no .npz file of plain arrays ({error}).") from error
     try:

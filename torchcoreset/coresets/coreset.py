@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +168,11 @@ class Coreset(nn.Module):
             FileNotFoundError: there is no such file.
             ValueError: the file is damaged, holds pickled objects or no coreset.
         """
-        saved = read_arrays(path)
+        return cls._from_arrays(read_arrays(path), path)
+
+    @classmethod
+    def _from_arrays(cls, saved: Mapping[str, Any], path: str | Path) -> Coreset:
+        """The coreset among the arrays of a file; `path` is what errors call it."""
         missing = {"points", "weights"} - set(saved)
         if missing:
             raise ValueError(

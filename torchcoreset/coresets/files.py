@@ -34,9 +34,9 @@ def read_arrays(path: str | Path) -> dict[str, Any]:
     if not path.is_file():
         raise FileNotFoundError(f"path: there is no file {path}.")
     if suffix == ".safetensors":
-        _safetensors()
+        require_safetensors()
     try:
-        return {".npz": _read_npz, ".pt": _read_pt, ".safetensors": _read_safetensors}[suffix](path)
+        return {".npz": load_npz, ".pt": _read_pt, ".safetensors": _read_safetensors}[suffix](path)
     except Exception as error:  # zip, zlib, pickle, numpy and torch raise errors of many kinds for a damaged file
         # torch's text goes on to advise trusting the file, which is no advice.
         text = "" if suffix == ".pt" else f" ({error})"
@@ -56,7 +56,7 @@ def write_arrays(
     """
     path, suffix = Path(path), _suffix(path)
     if suffix == ".safetensors":
-        _safetensors()
+        require_safetensors()
     held = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     more: dict[str, Any] = dict(text)
     if labels is not None and labels.dtype.kind != "U":
@@ -88,12 +88,21 @@ def wide(tensor: Tensor) -> Tensor:
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
+def labels_of(arrays: Mapping[str, Any]) -> NDArray[Any] | None:
+    """The labels among what `read_arrays` found, numbers or text; None if there are none."""
+    labels = arrays.get("labels")
+    if isinstance(labels, str):  # of a .safetensors file
+        labels = json.loads(labels)
+    return None if labels is None else np.asarray(labels)
+
+
 def _array(tensor: Tensor) -> NDArray[Any]:
     array: NDArray[Any] = (wide(tensor) if tensor.is_floating_point() else tensor).numpy()
     return array
 
 
-def _read_npz(path: Path) -> dict[str, Any]:
+def load_npz(path: str | Path) -> dict[str, Any]:
+    """Arrays by name, and single text as it is; never pickled objects."""
     # Opened here: numpy leaves a damaged file open.
     with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
@@ -116,7 +125,8 @@ def _read_safetensors(path: Path) -> dict[str, Any]:
         return {**{name: file.get_tensor(name) for name in file.keys()}, **(file.metadata() or {})}  # noqa: SIM118
 
 
-def _safetensors() -> None:
+def require_safetensors() -> None:
+    """Raise ImportError, with the remedy, unless safetensors is installed."""
     try:
         import safetensors.torch  # noqa: F401
     except ImportError as error:
@@ -126,7 +136,7 @@ def _safetensors() -> None:
 
 
 def _suffix(path: str | Path) -> str:
-    suffix = Path(path).suffix
+    suffix = Path(path).suffix.lower()
     if suffix not in FORMATS:
         raise ValueError(f"path: got {path}; expected a file name that ends in .pt or .npz, or .safetensors.")
     return suffix

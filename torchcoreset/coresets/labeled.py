@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from torch.utils.data import TensorDataset
 from ..sources import as_source
 from .build import build_coreset
 from .coreset import Coreset
-from .files import read_arrays, write_arrays
+from .files import labels_of, read_arrays, write_arrays
 from .history import BuildResult, Step
 from .starts import check_size
 
@@ -83,15 +82,12 @@ class LabeledCoreset:
             ...     tc.LabeledCoreset.load(f"{folder}/points.npz")
             LabeledCoreset(5 points, a: 2, b: 3)
         """
-        coreset = Coreset.load(path)
-        labels = read_arrays(path).get("labels")
-        if isinstance(labels, str):  # of a .safetensors file
-            labels = json.loads(labels)
-        found = np.asarray(labels)
-        if labels is None or found.shape != (coreset.size,):
-            what = "no labels" if labels is None else f"labels of shape {found.shape} for {coreset.size} points"
+        arrays = read_arrays(path)
+        coreset, labels = Coreset._from_arrays(arrays, path), labels_of(arrays)
+        if labels is None or labels.shape != (coreset.size,):
+            what = "no labels" if labels is None else f"labels of shape {labels.shape} for {coreset.size} points"
             raise ValueError(f"path: {path} holds {what}; expected a file by LabeledCoreset.save, one label a point.")
-        classes, place = np.unique(found, return_inverse=True)
+        classes, place = np.unique(labels, return_inverse=True)
         return cls(coreset, classes, torch.from_numpy(place.astype(np.int64)), ())
 
     def __repr__(self) -> str:
