@@ -38,7 +38,7 @@ class BuildSettings(DataSettings):
 
     size: int = option("number of points", metavar="N")
     p: float = option("power of the distance, at least 1", 2.0)
-    out: str = option("file to write: .npz, .pt, .csv or .parquet", "coreset.npz", metavar="FILE")
+    out: str = option("file to write: .npz, .pt, .safetensors, .csv or .parquet", "coreset.npz", metavar="FILE")
     plot: str | None = option("picture to draw: .png, .pdf or .svg", None, metavar="FILE")
     standardise: bool = option("give all columns mean 0 and deviation 1 for the distance; points are put back", False)
     allocation: Literal["proportional", "equal"] = option(
@@ -94,8 +94,7 @@ def _prepare(settings: BuildSettings) -> _Job:
     """Everything that can be wrong is found here, before the work begins."""
     began = time.perf_counter()
     check_format(Path(settings.out), "--out")
-    if settings.plot is not None:
-        check_picture(settings.plot)
+    check_picture(settings.plot)
     for flag, given, needs in (
         ("--allocation", settings.allocation != "proportional" and settings.label is None, "--label"),
         ("--samples", settings.samples is not None and settings.label is not None, "no --label: all rows are held"),

@@ -39,8 +39,7 @@ class CompareSettings(DataSettings):
 
 def run(settings: CompareSettings) -> Outcome:
     """Measure and print a table."""
-    if settings.plot is not None:
-        check_picture(settings.plot)
+    check_picture(settings.plot)
     if settings.coresets:
         for flag, given in (("--size", settings.size is not None), ("--standardise", settings.standardise)):
             if given:

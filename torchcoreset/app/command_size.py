@@ -35,8 +35,7 @@ class SizeSettings(DataSettings):
 
 def run(settings: SizeSettings) -> Outcome:
     """Search, say what was found, draw."""
-    if settings.plot is not None:
-        check_picture(settings.plot)
+    check_picture(settings.plot)
     table = read_table(settings)
     source: Any = table.source
     if settings.standardise:  # rows are split by `size_for`, so they have to be a table

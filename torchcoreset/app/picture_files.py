@@ -24,8 +24,10 @@ def check_place(path: Path, flag: str) -> None:
         ) from error
 
 
-def check_picture(name: str) -> None:
-    """Raise unless a picture of this name can be drawn."""
+def check_picture(name: str | None) -> None:
+    """Raise unless a picture of this name can be drawn, or none is wanted."""
+    if name is None:
+        return
     if Path(name).suffix.lower() not in (".png", ".pdf", ".svg"):
         raise UsageError(f"--plot: got {name!r}; expected a name that ends in .png, .pdf or .svg.")
     try:

@@ -144,37 +144,6 @@ class _Envelope(torch.autograd.Function):
 setattr(_Envelope.forward, "__signature__", inspect.signature(_Envelope.forward))  # noqa: B010
 
 
-class _EnvelopeGradient(torch.autograd.Function):
-    """Envelope gradients times the incoming one. A second derivative would silently lack the motion of the plan."""
-
-    @staticmethod
-    def forward(
-        grad_value: Tensor,
-        points: Tensor,
-        samples: Tensor,
-        point_weights: Tensor | None,
-        sample_weights: Tensor | None,
-        call: _Call,
-        needed: Needed,
-    ) -> tuple[Tensor | None, ...]:
-        return envelope_gradients(grad_value, points, samples, point_weights, sample_weights, call, needed)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor | None, ...]) -> None:
-        ctx.name = inputs[5].name
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        raise RuntimeError(
-            f"{ctx.name}: a second derivative was asked for; only first derivatives exist here, because the envelope "
-            "theorem holds the plan fixed. Use a first-order optimizer or LBFGS, without create_graph=True."
-        )
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> tuple[Tensor, int]:
-        raise _no_vmap(inputs[5].name)
-
-
 def envelope_gradients(
     grad_value: Tensor,
     points: Tensor,
@@ -201,6 +170,27 @@ def envelope_gradients(
         None if grad is None or like is None else (grad * grad_value).to(like)
         for grad, like in zip(grads, inputs, strict=True)
     )
+
+
+class _EnvelopeGradient(torch.autograd.Function):
+    """Envelope gradients times the incoming one. A second derivative would silently lack the motion of the plan."""
+
+    forward = staticmethod(envelope_gradients)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor | None, ...]) -> None:
+        ctx.name = inputs[5].name
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        raise RuntimeError(
+            f"{ctx.name}: a second derivative was asked for; only first derivatives exist here, because the envelope "
+            "theorem holds the plan fixed. Use a first-order optimizer or LBFGS, without create_graph=True."
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> tuple[Tensor, int]:
+        raise _no_vmap(inputs[5].name)
 
 
 def _no_vmap(name: str) -> RuntimeError:
