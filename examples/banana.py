@@ -54,7 +54,6 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     print(table(means))
     print(f"\n{conclusion(rows)}")
     draw(first, rows, out / "banana.png")
-    print(f"\nfigure  {out / 'banana.png'}")
     return rows
 
 
@@ -130,8 +129,7 @@ def draw(found: dict[str, Tensor], rows: Sequence[Row], path: Path) -> None:
         axis.set(xlim=(-3.6, 3.6), ylim=(-3.6, 3.6) if name == NOISE else (-3.2, 9.5))
         axis.set_axis_off()
     axes[0, 0].set_aspect("equal")
-    figure.savefig(path)
-    plt.close(figure)
+    experiment.save(figure, path)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,13 @@ import difflib
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 import yaml
@@ -53,7 +53,11 @@ def read(settings: type[Settings], name: str, text: str, arguments: list[str] | 
             hint = f"did you mean {near[0]!r}?" if near else f"expected some of {', '.join(known)}."
             raise SystemExit(f"{options.config}: unknown key {key!r}; {hint}")
     values = {**held, **(small if options.small else {})}
-    missing = [key for key in known if key not in values]
+    missing = [
+        field.name
+        for field in dataclasses.fields(settings)  # type: ignore[arg-type]
+        if field.name not in values and field.default is dataclasses.MISSING
+    ]
     if missing:
         raise SystemExit(f"{options.config}: the key {missing[0]!r} is missing.")
     options.out.mkdir(parents=True, exist_ok=True)
@@ -65,6 +69,29 @@ def seeds(runs: int, text: str) -> Iterator[int]:
     from tqdm import tqdm
 
     return iter(tqdm(range(runs), desc=text, disable=None, leave=False))
+
+
+class Task(NamedTuple):
+    """One coreset: how, of what, and how large; `given` is what else it needs. Results are kept by its `repr`."""
+
+    settings: Any
+    data: str
+    method: str
+    size: int
+    seed: int
+    given: Any = None
+
+
+def tasks(settings: Any, methods: Sequence[str], given: Mapping[str, Any] | None = None) -> list[Task]:
+    """A task for every seed, size, data set and method, the long ones of a seed first; `given` by data set."""
+    given = given or {}
+    return [
+        Task(settings, data, method, size, seed, given.get(data))
+        for seed in range(settings.runs)
+        for size in sorted(settings.sizes, reverse=True)
+        for data in settings.data
+        for method in methods
+    ]
 
 
 def each(work: Callable[[Any], Any], tasks: Sequence[Any], jobs: int, keep: Path) -> list[Any]:
@@ -153,6 +180,13 @@ def pyplot() -> Any:
     import matplotlib.pyplot as plt
 
     return plt
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write a figure, let go of it, and say where it is."""
+    figure.savefig(path)
+    pyplot().close(figure)
+    print(f"\nfigure  {path}")
 
 
 def draw_curves(axis: Any, rows: Iterable[Row], across: str, value: str, by: str) -> None:

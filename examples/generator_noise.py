@@ -84,7 +84,6 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     )
     print(f"\n{conclusion(rows)}")
     draw(first, networks[0], settings, out / "generator_noise.png")
-    print(f"\nfigure  {out / 'generator_noise.png'}")
     return rows
 
 
@@ -238,8 +237,7 @@ def draw(found: dict[str, Tensor], networks: Networks, settings: Settings, path:
         axis.imshow(tiles.permute(0, 2, 1, 3).flatten(0, 1).flatten(1).numpy(), cmap="gray_r", vmin=0, vmax=1)
         axis.set_title(name, fontsize=11)
         axis.set_axis_off()
-    figure.savefig(path)
-    plt.close(figure)
+    experiment.save(figure, path)
 
 
 if __name__ == "__main__":

@@ -64,7 +64,6 @@ def main(arguments: list[str] | None = None) -> dict[str, Tensor]:
     print(f"{settings.judged} others; mean and standard deviation of {settings.runs} runs\n\n{table(means)}")
     print(f"\n{conclusion(rows)}")
     draw(first, mixture(settings.rows, seed=0), means, out / "kernel_herding.png")
-    print(f"\nfigure  {out / 'kernel_herding.png'}")
     return first
 
 
@@ -179,8 +178,7 @@ def draw(found: dict[str, Tensor], samples: Tensor, means: Sequence[Row], path: 
     axes.flat[-1].invert_yaxis()
     axes.flat[-1].spines[["top", "right"]].set_visible(False)
     axes.flat[-1].set_title(f"$W_2$, {means[0]['runs']} runs", fontsize=11)
-    figure.savefig(path)
-    plt.close(figure)
+    experiment.save(figure, path)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import datasets
 import experiment
@@ -23,7 +23,7 @@ from baselines import thinning
 from baselines.lightweight import lightweight
 from baselines.sensitivity import sensitivity
 from baselines.uniform import uniform
-from experiment import Row
+from experiment import Row, Task
 from numpy.typing import NDArray
 
 import torchcoreset as tc
@@ -50,16 +50,6 @@ class Settings:
     jobs: int = field(repr=False)
 
 
-class Task(NamedTuple):
-    """One coreset: how, of what, and how large."""
-
-    settings: Settings
-    data: str
-    method: str
-    size: int
-    seed: int
-
-
 def main(arguments: list[str] | None = None) -> list[Row]:
     """Run, print a table for each data set and what to conclude, and draw; the means."""
     settings, out = experiment.read(Settings, "kmeans", __doc__, arguments)
@@ -68,13 +58,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     if reason and "kernel thinning" in methods:
         print(reason)
         methods.remove("kernel thinning")
-    tasks = [
-        Task(settings, data, method, size, seed)
-        for seed in range(settings.runs)
-        for size in sorted(settings.sizes, reverse=True)
-        for data in settings.data
-        for method in methods
-    ]
+    tasks = experiment.tasks(settings, methods)
     keep = out / "kmeans_kept.jsonl"
     whole = [Task(settings, data, "all rows", 0, 0) for data in settings.data]
     best = dict(zip(settings.data, experiment.each(optimum, whole, settings.jobs, keep), strict=True))
@@ -91,7 +75,6 @@ def main(arguments: list[str] | None = None) -> list[Row]:
         print("\nseconds to build\n\n" + experiment.pivot(here, "size", "method", "seconds"))
     print("\n" + "\n".join(conclusion([row for row in means if row["data"] == data]) for data in settings.data))
     draw(means, settings.data, out / "kmeans.png")
-    print(f"\nfigure  {out / 'kmeans.png'}")
     return means
 
 
@@ -193,8 +176,7 @@ def draw(means: list[Row], names: list[str], path: Path) -> None:
         axis.set(yscale="log", title=name, xlabel="points", ylabel="J(Q_c) / J(Q*) - 1")
         experiment.mark_sizes(axis, means)
     axes[0][0].legend(fontsize=8)
-    figure.savefig(path)
-    plt.close(figure)
+    experiment.save(figure, path)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import torch
 from baselines.frank_wolfe import frank_wolfe
 from baselines.giga import giga
 from baselines.hilbert import gradient_vectors, shorten
-from experiment import COLOURS, Row, pyplot, read, seeds, summary, timed, write
+from experiment import COLOURS, Row, pyplot, read, save, seeds, summary, timed, write
 from laplace import Gaussian, kl, laplace, log_posterior, posterior_kl, score
 from logistic_coresets import (
     Pair,
@@ -233,8 +233,7 @@ def draw(found: list[Row], path: Path) -> None:
     axes[0].legend(fontsize=8, handlelength=3)
     axes[1].legend(fontsize=8, handlelength=3, loc="center left", bbox_to_anchor=(1, 0.5))
     axes[0].set_ylabel("KL(coreset posterior || full posterior), nats")
-    figure.savefig(path)
-    plt.close(figure)
+    save(figure, path)
 
 
 def main(arguments: list[str] | None = None) -> tuple[list[Row], dict[str, Any]]:

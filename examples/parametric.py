@@ -78,7 +78,6 @@ def main(arguments: list[str] | None = None) -> dict[str, list[Row]]:
     print(f"\nMixtures: W_2^2 to the data at the end of {settings.runs} starts\n\n{mixture_table(mixtures)}")
     print(f"\n{conclusion(gaussians, mixtures)}")
     draw(paths, mixtures, fits, settings, out / "parametric.png")
-    print(f"\nfigure  {out / 'parametric.png'}")
     return {"gaussians": gaussians, "mixtures": mixtures}
 
 
@@ -284,8 +283,7 @@ def draw(
         axis.set_title(f"free weights, {name} of {settings.runs}: {fit.losses[-1]:.2f}", fontsize=11)
         axis.set_aspect("equal", adjustable="datalim")
         axis.set_axis_off()
-    figure.savefig(path)
-    plt.close(figure)
+    experiment.save(figure, path)
 
 
 if __name__ == "__main__":

@@ -12,70 +12,66 @@ their way to each other when the steps run out: 24 are left after 200, 18 after 
 
 from __future__ import annotations
 
-import argparse
 import math
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import datasets
+import experiment
 import torch
-import yaml
 from torch import Tensor
 
 import torchcoreset as tc
 
-CONFIG = Path(__file__).parents[1] / "configs" / "sinkhorn_vs_exact.yaml"
 COLOURS = {"Sinkhorn": "#2e6f95", "OT_eta": "#d1495b", "W1": "#8d6a9f", "W2^2": "#333333", "energy": "#5b8c5a"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What the YAML file says."""
+
+    data: str
+    size: int
+    p: float
+    backend: str
+    relative_blurs: list[float]
+    steps: int
+    seed: int
+    rows: int = 4000
 
 
 def main(arguments: list[str] | None = None) -> list[tc.Comparison]:
     """Fit, judge, print the table and draw the figure."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--config", type=Path, default=CONFIG, help="YAML file (%(default)s)")
-    parser.add_argument("--small", action="store_true", help="the small form that the file describes")
-    parser.add_argument("--out", type=Path, default=Path("example_output"), help="folder for the figure (%(default)s)")
-    options = parser.parse_args(arguments)
-    config = read_config(options.config, small=options.small)
-    data = load(config)
+    settings, out = experiment.read(Settings, "sinkhorn_vs_exact", __doc__, arguments)
+    data = load(settings)
     scale = float((data - data.median(0).values).norm(dim=1).median())
     rows = tc.compare_divergences(
         data,
-        config["size"],
-        p=config["p"],
-        blurs=[scale * relative for relative in config["relative_blurs"]],
-        backend=config["backend"],
-        steps=config["steps"],
-        seed=config["seed"],
+        settings.size,
+        p=settings.p,
+        blurs=[scale * relative for relative in settings.relative_blurs],
+        backend=settings.backend,
+        steps=settings.steps,
+        seed=settings.seed,
     )
     print(
-        f"{config['size']} points for {len(data) // 2} samples, judged on {len(data) - len(data) // 2} others; ", end=""
+        f"{settings.size} points for {len(data) // 2} samples, judged on {len(data) - len(data) // 2} others; ", end=""
     )
     print(f"scale of the data {scale:.3g}\n\n{table(rows)}")
-    options.out.mkdir(parents=True, exist_ok=True)
-    figure = options.out / "sinkhorn_vs_exact.png"
-    draw(rows, data, scale, figure)
-    print(f"\nfigure  {figure}")
+    draw(rows, data, scale, out / "sinkhorn_vs_exact.png")
     return rows
 
 
-def read_config(path: Path, *, small: bool) -> dict[str, Any]:
-    """The settings in a YAML file; those under `small` replace the others if asked for."""
-    config: dict[str, Any] = yaml.safe_load(path.read_text("utf-8"))
-    replaced = config.pop("small", {})
-    return {**config, **replaced} if small else config
-
-
-def load(config: dict[str, Any]) -> Tensor:
+def load(settings: Settings) -> Tensor:
     """The data: (rows, d), float32."""
-    if config["data"] == "digits":
-        from sklearn.datasets import load_digits
-
-        return torch.tensor(load_digits().data, dtype=torch.float32)
-    if config["data"] == "mixture":
-        generator = torch.Generator().manual_seed(config["seed"])
-        angle = torch.randint(8, (config["rows"],), generator=generator) * (math.pi / 4)
+    if settings.data == "digits":
+        return torch.from_numpy(datasets.load("digits")[0])
+    if settings.data == "mixture":
+        generator = torch.Generator().manual_seed(settings.seed)
+        angle = torch.randint(8, (settings.rows,), generator=generator) * (math.pi / 4)
         centres = 3 * torch.stack((angle.cos(), angle.sin()), 1)
-        return centres + 0.3 * torch.randn(config["rows"], 2, generator=generator)
-    raise SystemExit(f"data: got {config['data']!r}; expected 'mixture' or 'digits'")
+        return centres + 0.3 * torch.randn(settings.rows, 2, generator=generator)
+    raise SystemExit(f"data: got {settings.data!r}; expected 'mixture' or 'digits'")
 
 
 def table(rows: list[tc.Comparison]) -> str:
@@ -90,11 +86,7 @@ def table(rows: list[tc.Comparison]) -> str:
 
 def draw(rows: list[tc.Comparison], data: Tensor, scale: float, path: Path) -> None:
     """Exact distance and distinct points against the blur, and two coresets of the same blur beside each other."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    plt = experiment.pyplot()
     figure, axes = plt.subplots(1, 4, figsize=(17, 4.2), layout="constrained", dpi=130)
     for debias, kind in ((True, "Sinkhorn"), (False, "OT_eta")):
         curve = [row for row in rows if row.divergence == "sinkhorn" and row.debias is debias]
@@ -116,8 +108,7 @@ def draw(rows: list[tc.Comparison], data: Tensor, scale: float, path: Path) -> N
         axis.set_title(f"{row.name}: {row.distinct} distinct of {len(row.points)}", fontsize=10)
         axis.set_aspect("equal", adjustable="datalim")
         axis.set_axis_off()
-    figure.savefig(path)
-    plt.close(figure)
+    experiment.save(figure, path)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ import experiment
 import numpy as np
 from baselines.svm_importance import svm_importance
 from baselines.uniform import uniform
-from experiment import Row
+from experiment import Row, Task
 from numpy.typing import NDArray
 
 import torchcoreset as tc
@@ -55,17 +55,6 @@ class Settings:
     jobs: int = field(repr=False)
 
 
-class Task(NamedTuple):
-    """One coreset: how, of what, and how large; `least` is F* of the linear machine on all rows."""
-
-    settings: Settings
-    data: str
-    method: str
-    size: int
-    seed: int
-    least: float = 1.0
-
-
 class Split(NamedTuple):
     """Rows to train on and rows to test on, standardised by the former."""
 
@@ -82,13 +71,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     keep = out / "svm_kept.jsonl"
     full = dict(zip(settings.data, experiment.each(train_on_all, firsts, settings.jobs, keep), strict=True))
     bases = [method for method in settings.methods if not method.endswith(REWEIGHTED)]
-    tasks = [
-        Task(settings, data, method, size, seed, full[data][1])
-        for seed in range(settings.runs)
-        for size in sorted(settings.sizes, reverse=True)
-        for data in settings.data
-        for method in bases
-    ]
+    tasks = experiment.tasks(settings, bases, {data: least for data, (_, least) in full.items()})
     found = [row for rows in experiment.each(run, tasks, settings.jobs, keep) for row in rows]
     whole = {(row["data"], row["kernel"]): row for rows, _ in full.values() for row in rows}
     rows = [relative(row, whole[row["data"], row["kernel"]]) for row in found if row["method"] in settings.methods]
@@ -99,7 +82,6 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     means = experiment.summary(rows, ["data", "kernel", "method", "size"])
     show(means, whole)
     draw(means, settings, out / "svm.png")
-    print(f"\nfigure  {out / 'svm.png'}")
     return means
 
 
@@ -162,7 +144,7 @@ def build(task: Task, data: Split) -> tuple[NDArray[np.floating], Labels, Floats
     if task.method == "uniform":
         rows, weights = uniform(len(X), task.size, generator)
     elif task.method == "SVM importance":
-        rows, weights = svm_importance(X, y, task.size, settings.penalty, task.least, generator)
+        rows, weights = svm_importance(X, y, task.size, settings.penalty, task.given, generator)
     else:
         raise SystemExit(f"method {task.method!r}: expected some of {', '.join((*OURS, 'uniform', 'SVM importance'))}.")
     return X[rows], y[rows], weights
@@ -256,8 +238,7 @@ def draw(means: list[Row], settings: Settings, path: Path) -> None:
             axis.set(title=name, xlabel="points", ylabel=f"{measure}, relative")
             experiment.mark_sizes(axis, here)
     axes[0][0].legend(fontsize=7)
-    figure.savefig(path)
-    plt.close(figure)
+    experiment.save(figure, path)
 
 
 if __name__ == "__main__":

@@ -67,7 +67,6 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     draw(means, out / "timing.png")
     print(f"\n{torch.get_num_threads()} threads; load of the machine {began} at the start, {load()} at the end")
     print(conclusion(means))
-    print(f"\nfigure  {out / 'timing.png'}")
     return means
 
 
@@ -146,8 +145,7 @@ def draw(means: Sequence[Row], path: Path) -> None:
         axis.set(title=f"$W_{p:g}$", xlabel="points", ylabel="seconds")
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, frameon=False, fontsize=9, loc="outside lower center", ncols=len(labels))
-    figure.savefig(path)
-    plt.close(figure)
+    experiment.save(figure, path)
 
 
 if __name__ == "__main__":
