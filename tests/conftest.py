@@ -22,6 +22,13 @@ def data_dir() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def process_memory() -> None:
+    """For tests that read the memory of a process where Linux tells it."""
+    if not Path("/proc/self/status").is_file():
+        pytest.skip("memory is read from /proc/self/status, which this system lacks")
+
+
 @pytest.fixture
 def generator() -> torch.Generator:
     """A fresh CPU generator, seeded with 0."""

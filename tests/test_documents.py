@@ -177,8 +177,6 @@ def check_command(words: list[str]) -> None:
 
 @pytest.mark.parametrize("path", RUNNABLE, ids=name_of)
 def test_code_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not path.is_file():
-        pytest.skip(f"{name_of(path)} is missing, which has its own test")
     blocks = split(path.read_text("utf-8"))[1]
     missing = missing_for(blocks)
     if missing:

@@ -34,7 +34,7 @@ def test_a_transport_method_on_tiny_work(method: Method) -> None:
     best, _ = optimum(work.points, work.samples)
     record = run_here(TRANSPORT, method.name, 0, best)
     if record.status == "not installed":
-        pytest.skip(record.reason)
+        pytest.skip(f"{record.reason}; `make bench` installs the peers")
     assert (record.status, record.reason) == ("ok", "")
     assert all(math.isfinite(number) and number > 0 for number in (record.seconds, record.hard_pass, record.value))
     assert -1e-9 <= record.gap <= GAPS.get(method.name, ROUGH)
@@ -44,7 +44,7 @@ def test_a_transport_method_on_tiny_work(method: Method) -> None:
 def test_a_coreset_method_on_tiny_work(method: Method) -> None:
     record = run_here(CORESET, method.name, 0, math.nan)
     if record.status in {"not installed", "unavailable"}:
-        pytest.skip(record.reason)
+        pytest.skip(f"{record.reason}; `make bench` installs the peers")
     assert (record.status, record.reason) == ("ok", "")
     work = make_work(CORESET)
     assert 0 < record.value < optimum(work.points, work.samples)[0]
@@ -101,7 +101,7 @@ def test_memory_is_that_of_the_run() -> None:
 
     found = measure(work, Method(name="allocates", task="transport", prepare=lambda _: run), repeats=1)
     if found.peak is None:
-        pytest.skip("no /proc/self/clear_refs here")
+        pytest.skip("the peak of memory is reset through /proc/self/clear_refs, which this system lacks")
     assert 0.9 * block < found.peak < 2 * block
 
 

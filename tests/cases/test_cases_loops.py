@@ -4,7 +4,6 @@ import math
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -81,9 +80,8 @@ print((peak() - before) / 1024)
 
 @either_power
 @either_loss
+@pytest.mark.usefixtures("process_memory")
 def test_a11_nothing_of_size_n_m_d(p: int, online: bool) -> None:
-    if not Path("/proc/self/status").exists():
-        pytest.skip("memory is read from /proc, which this system lacks")
     assert float(run(MEMORY, str(p), str(online))) < 300, "MiB; n x m x d in float32 would take 784"
 
 

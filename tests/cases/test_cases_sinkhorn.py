@@ -119,7 +119,7 @@ def test_a09_a_cache_that_cannot_be_written_to(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", A09], env=environment, capture_output=True, text=True, check=False, timeout=120
     )
-    if "No module named" in done.stderr or "keopscore" in done.stderr.splitlines()[-1:]:
+    if "No module named" in done.stderr:
         pytest.skip(f"KeOps does not import here: {done.stderr.splitlines()[-1]}")
     assert done.returncode == 0, done.stderr
 

@@ -87,8 +87,6 @@ def test_a_logger_hears_of_every_step() -> None:
 
 @pytest.mark.filterwarnings("ignore")  # other libraries deprecate what they use
 def test_the_blocks_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not PAGE.is_file():
-        pytest.skip("the page is not in this copy of the sources")
     for name in ("ot", "geomloss", "sklearn", "pandas", "safetensors", "tensorboard"):
         pytest.importorskip(name, reason=f"needs {name}")
     monkeypatch.chdir(tmp_path)

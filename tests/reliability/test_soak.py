@@ -33,11 +33,10 @@ def growth(seen: list[int]) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("process_memory")
 @pytest.mark.filterwarnings("ignore::torchcoreset.DriftWarning")
 @pytest.mark.parametrize("drifts", [False, True])
 def test_an_online_loss_on_a_long_stream(drifts: bool) -> None:
-    if not Path("/proc/self/status").is_file():
-        pytest.skip("needs /proc")
     generator = torch.Generator().manual_seed(0)
     points = torch.nn.Parameter(torch.randn(20, 3, generator=generator))
     loss = tc.CoresetLoss(p=2, online=True, forgetting=0.01 if drifts else None)
@@ -55,9 +54,8 @@ def test_an_online_loss_on_a_long_stream(drifts: bool) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("process_memory")
 def test_certificates_one_after_another() -> None:
-    if not Path("/proc/self/status").is_file():
-        pytest.skip("needs /proc")
     normal = torch.distributions.Normal(torch.zeros(2), 1.0)
     points = tc.Coreset.from_source(normal, 20)
     seen: list[int] = []
