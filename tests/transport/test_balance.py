@@ -42,7 +42,7 @@ def assert_feasible(result: Balanced, a: np.ndarray, b: np.ndarray) -> None:
 @in_time
 def test_balancing_is_optimal(seed: int, weights: str) -> None:
     cost, a, b = instance(seed, weights)
-    result = balance(*start(a, b, cost), allowance=ROUNDING, budget=0.0)
+    result = balance(*start(a, b, cost), allowance=ROUNDING, budgets=[0.0])
     assert_feasible(result, a, b)
     value = result.mass @ cost[result.rows, result.cols]
     assert value == pytest.approx(ot.emd2(a, b, cost), rel=1e-10, abs=1e-12)
@@ -55,7 +55,7 @@ def test_balancing_is_optimal(seed: int, weights: str) -> None:
 def test_an_allowance_gives_feasible_plans_above_the_optimum(seed: int) -> None:
     cost, a, b = instance(seed, "random")
     exact, loose, hasty = (
-        balance(*start(a, b, cost), allowance=allowance, budget=budget)
+        balance(*start(a, b, cost), allowance=allowance, budgets=[budget])
         for allowance, budget in ((ROUNDING, 0.0), (0.2, 0.0), (1e-3, 0.01))
     )
     values = [plan.mass @ cost[plan.rows, plan.cols] for plan in (exact, loose, hasty)]
@@ -64,9 +64,44 @@ def test_an_allowance_gives_feasible_plans_above_the_optimum(seed: int) -> None:
         assert_feasible(result, a, b)
 
 
+@pytest.mark.parametrize("weights", ["equal", "random", "ties", "skew"])
+@pytest.mark.parametrize("seed", range(8))
+@in_time
+def test_an_optimal_plan_is_reached_by_way_of_wasteful_ones(seed: int, weights: str) -> None:
+    cost, a, b = instance(seed, weights)
+    result = balance(*start(a, b, cost), allowance=ROUNDING, budgets=[0.3, 0.03, 0.0])
+    assert_feasible(result, a, b)
+    assert result.mass @ cost[result.rows, result.cols] == pytest.approx(ot.emd2(a, b, cost), rel=1e-10, abs=1e-12)
+
+
+def crowded(seed: int) -> tuple[np.ndarray, ...]:
+    """Many small samples, and points of which a few get far too much: costs (m, n), sample and point weights."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(40, 2)), 0.5 * rng.normal(size=(600, 2))
+    return ((y[:, None] - x) ** 2).sum(2), np.full(600, 1 / 600), np.full(40, 1 / 40)
+
+
+@pytest.mark.parametrize("budget", [0.0, 1e-3, 1e-2, 1e-1])
+@pytest.mark.parametrize("seed", range(4))
+@in_time
+def test_no_more_is_wasted_than_the_budget(seed: int, budget: float) -> None:
+    cost, a, b = crowded(seed)
+    result = balance(*start(a, b, cost), allowance=ROUNDING, budgets=[budget])
+    assert_feasible(result, a, b)
+    v = result.potential
+    gap = result.mass @ cost[result.rows, result.cols] - (a @ (cost - v).min(1) + b @ v)
+    assert -1e-12 <= gap <= 1.1 * budget + 1e-12
+
+
+def test_what_may_be_wasted_saves_rounds() -> None:
+    cost, a, b = crowded(0)
+    exact, loose = (balance(*start(a, b, cost), allowance=ROUNDING, budgets=[budget]) for budget in (0.0, 1e-2))
+    assert 0 < loose.rounds < exact.rounds / 2
+
+
 def test_balanced_cells_stay_as_they_are() -> None:
     cost, v = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([0.1, 0.0])
-    result = balance(cost, np.array([0, 1]), np.full(2, 0.5), np.zeros(2), v, allowance=ROUNDING, budget=0.0)
+    result = balance(cost, np.array([0, 1]), np.full(2, 0.5), np.zeros(2), v, allowance=ROUNDING, budgets=[0.0])
     assert result.rounds == 0
     assert result.potential.tolist() == [0.1, 0.0]
     assert list(zip(result.rows, result.cols, result.mass, strict=True)) == [(0, 0, 0.5), (1, 1, 0.5)]
@@ -78,7 +113,7 @@ def test_what_finds_no_path_stays(budget: float) -> None:
     # the only movable sample is in cell 1, so the surplus of cell 0 cannot leave it
     result = balance(
         np.ones((1, 2)), np.array([1]), np.array([0.1]), np.array([0.3, -0.3]), np.zeros(2),
-        allowance=ROUNDING, budget=budget,
+        allowance=ROUNDING, budgets=[budget],
     )  # fmt: skip
     assert (result.rows.tolist(), result.cols.tolist(), result.mass.tolist()) == ([0], [1], [0.1])
 
@@ -90,7 +125,7 @@ def test_a_bottleneck_of_dust_does_not_stop_the_rest(budget: float) -> None:
     cost = np.array([[0.0, 1.0, 5.0], [1.0, 0.0, 1.0], [5.0, 1.0, 0.0]])
     a, b = np.array([1.0 - 1e-13, 1e-13, 0.0]), np.array([0.5, 1e-13, 0.5 - 1e-13])
     cell = np.arange(3)
-    result = balance(cost, cell, a, a - b, np.zeros(3), allowance=ROUNDING, budget=budget)
+    result = balance(cost, cell, a, a - b, np.zeros(3), allowance=ROUNDING, budgets=[budget])
     assert_feasible(result, a, b)
 
 
@@ -99,7 +134,7 @@ def test_inputs_are_not_written_to() -> None:
     cost, a, b = instance(5, "random")
     arrays = start(a, b, cost)
     before = [array.copy() for array in arrays]
-    balance(*arrays, allowance=ROUNDING, budget=0.0)
+    balance(*arrays, allowance=ROUNDING, budgets=[0.0])
     for array, copy in zip(arrays, before, strict=True):
         np.testing.assert_array_equal(array, copy)
 

@@ -60,7 +60,7 @@ def test_full_lists_give_the_optimum(seed: int, weights: str) -> None:
     result = balance_lists(full(cost), *start(cost, a, b), allowance=ROUNDING, budget=0.0)
     assert_feasible(result, a, b)
     value = value_of(result, cost)
-    other = balance(cost, *start(cost, a, b), allowance=ROUNDING, budget=0.0)
+    other = balance(cost, *start(cost, a, b), allowance=ROUNDING, budgets=[0.0])
     assert value == pytest.approx(value_of(other, cost), rel=1e-10, abs=1e-12)
     assert value == pytest.approx(ot.emd2(a, b, cost), rel=1e-10, abs=1e-12)
     v = result.potential

@@ -77,7 +77,7 @@ def feasible_plan(
         moved = balance_lists(_lists(held, some, mean, x, v, p), *arrays, allowance=0.0, budget=budget)
     else:
         costs = torch.cat((pairwise_exact(held.y, x, p), _minkowski(mean, x, some, p)))
-        moved = balance(costs.cpu().numpy(), *arrays, allowance=0.0, budget=budget)
+        moved = balance(costs.cpu().numpy(), *arrays, allowance=0.0, budgets=[budget])
     rows, cols, sent = moved.rows, moved.cols, moved.mass
     excess = np.bincount(cols, weights=sent, minlength=n) - ledger.b.cpu().numpy()
     if np.abs(excess).max() > 10 * DUST / n:

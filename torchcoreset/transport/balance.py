@@ -4,26 +4,31 @@
 
 After Newton every sample lies in the cell of its nearest point in c - v, and each cell holds almost the mass of its
 point. What is left over travels over the graph whose nodes are the n cells: the arc from i to j costs the least that
-a sample of cell i pays for leaving to j, r_ij + v_i - v_j >= 0. Moving mass along the shortest path from a cell with
-surplus to a cell with a deficit, and adding min(distance, distance of the end) to v, keeps all arcs non-negative
-(successive shortest paths: Ahuja, Magnanti, Orlin, Network Flows, 1993, section 9.7). When no surplus is left, plan
-and potential are both optimal. A sample may be split, so weights need not be equal.
+a sample of cell i pays for leaving to j, r_ij + v_i - v_j >= 0. Raising v by the distances from the cells with a
+surplus makes the shortest paths to those with a deficit free, and leaves no arc negative; mass flows over free arcs
+until they are blocked, and so on. When no surplus is left, plan and potential are both optimal. A sample may be split,
+so weights need not be equal.
+
+Where some cost may be wasted, arcs that cost a little count as free: a few rounds then do for hundreds.
 
 Only samples near a boundary ever move. The caller passes those, with their costs to all points in float64.
+
+Source: Ahuja, Magnanti, Orlin (1993), Network Flows: the primal-dual method in section 9.8, and in section 7.5 flows
+over levels (Dinic).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from .stock import Floats, Ints, Stock
 
 DUST = 1e-12  # of the mean point weight: mass below it is rounding, and not moved
+HOPS = 2.0  # arcs on the way of the first mass that is sent, as long as nothing is known of them
 
 
 @dataclass(frozen=True)
@@ -43,60 +48,8 @@ class Balanced:
     rounds: int
 
 
-class _Cell:
-    """The movable samples of one cell: their masses, and what each would pay for leaving to every other cell."""
-
-    def __init__(self, index: int, rows: Ints, mass: Floats, price: Floats) -> None:
-        self.index = index
-        self.count = len(rows)
-        self.rows = rows.tolist()
-        self.mass = mass.tolist()
-        self.price = price  # (capacity, n), of which the first `count` rows are in use
-        self.place = {k: place for place, k in enumerate(self.rows)}
-
-    def add(self, k: int, mass: float, cost: Floats) -> None:
-        """Take in mass of sample k, whose costs to all points are given."""
-        place = self.place.get(k)
-        if place is not None:
-            self.mass[place] += mass
-            return
-        if self.count == len(self.price):
-            grown = np.empty((2 * self.count + 8, len(cost)))
-            grown[: self.count] = self.price
-            self.price = grown
-        self.price[self.count] = cost - cost[self.index]
-        self.place[k] = self.count
-        self.rows.append(k)
-        self.mass.append(mass)
-        self.count += 1
-
-    def remove(self, place: int) -> None:
-        """Forget the sample at a place; the last one moves there."""
-        last = self.count - 1
-        del self.place[self.rows[place]]
-        if place != last:
-            self.price[place] = self.price[last]
-            self.rows[place], self.mass[place] = self.rows[last], self.mass[last]
-            self.place[self.rows[place]] = place
-        self.rows.pop()
-        self.mass.pop()
-        self.count = last
-
-    def arcs(self) -> Floats:
-        """(n,) the least price for leaving to each cell; infinite to itself."""
-        arcs: Floats = self.price[: self.count].min(0) if self.count else np.full(self.price.shape[1], np.inf)
-        arcs[self.index] = np.inf
-        return arcs
-
-    def leaving(self, target: int, limit: float) -> list[int]:
-        """Places of the samples that leave to `target` for at most `limit`, cheapest first."""
-        price = self.price[: self.count, target]
-        chosen = np.flatnonzero(price <= limit)
-        return chosen[price[chosen].argsort(kind="stable")].tolist() if len(chosen) > 1 else chosen.tolist()
-
-
 def balance(
-    cost: Floats, cell: Ints, mass: Floats, surplus: Floats, v: Floats, *, allowance: float, budget: float
+    cost: Floats, cell: Ints, mass: Floats, surplus: Floats, v: Floats, *, allowance: float, budgets: Sequence[float]
 ) -> Balanced:
     """Move surplus mass to the cells that lack it, along cheapest paths.
 
@@ -106,134 +59,162 @@ def balance(
         mass: (k,) their masses.
         surplus: (n,) mass of each cell over the weight of its point; sums to zero.
         v: (n,) potential.
-        allowance: samples within this cost of the cheapest travel together; at rounding the result is optimal.
-        budget: mass times cost that may be wasted. The smaller the surplus that is left, the dearer its samples may be,
-            budget / surplus, which bounds the rounds.
+        allowance: arcs that cost no more than this are free; at rounding, with a budget of 0, the result is optimal.
+        budgets: mass times cost that may be wasted. After each but the last, samples return to the cells that are
+            nearest at the new potential: an exact result is reached sooner by way of some that are not.
 
     Returns:
         The new plan of these samples and the new potential. Surplus that found no path stays where it is.
     """
-    n = len(v)
-    cells = _make_cells(cost, cell, mass, n)
-    arc = np.stack([c.arcs() for c in cells])
-    v, surplus = v.copy(), surplus.copy()
-    dust = DUST / n
-    largest = float(np.abs(arc[np.isfinite(arc)]).max(initial=0.0)) + float(np.abs(v - np.median(v)).max())
-    toll = 16 * np.finfo(np.float64).eps * largest
-    rounds = 0
-    # Each round uses up a surplus, a deficit, or a sample on some arc, so this many are never needed.
-    while rounds < 20 * (n + len(cell)):
-        ends, previous = _shortest_forest(arc, v, surplus > dust, surplus < -dust, toll)
-        if not ends:
-            break
-        allowance = max(allowance, budget / float(surplus[surplus > dust].sum()))
-        for end in ends:
-            path = _path(previous, end)
-            if surplus[path[0]] <= dust:
-                continue
-            hops = list(pairwise(path))
-            # Earlier paths of this round may have used up what was cheap on an arc.
-            if end != ends[0] and any(arc[i, j] + v[i] - v[j] > allowance for i, j in hops):
-                continue
-            leaving = [cells[i].leaving(j, arc[i, j] + allowance) for i, j in hops]
-            held = [sum(cells[i].mass[place] for place in places) for (i, _), places in zip(hops, leaving, strict=True)]
-            amount = float(min(surplus[path[0]], -surplus[end], *held))
-            for (i, j), places in zip(hops, leaving, strict=True):
-                _move(cells[i], cells[j], places, amount, cost, dust)
-            for i in path:
-                arc[i] = cells[i].arcs()
-            surplus[path[0]] -= amount
-            surplus[end] += amount
-        rounds += 1
-    rows = np.fromiter((k for c in cells for k in c.rows), dtype=np.int64)
-    cols = np.repeat(np.arange(n), [c.count for c in cells])
-    masses = np.fromiter((mass for c in cells for mass in c.mass), dtype=np.float64)
-    return Balanced(rows, cols, masses, v, rounds)
+    market = _Market(cost, cell, mass, surplus, v, allowance)
+    rounds = market.clear(budgets[0])
+    for budget in budgets[1:]:
+        market.send_home()
+        rounds += market.clear(budget)
+    return market.result(rounds)
 
 
-def _make_cells(cost: Floats, cell: Ints, mass: Floats, n: int) -> list[_Cell]:
-    order = np.argsort(cell, kind="stable")
-    bounds = np.searchsorted(cell[order], np.arange(n + 1))
-    cells = []
-    for i in range(n):
-        rows = order[bounds[i] : bounds[i + 1]]
-        block = cost[rows]
-        cells.append(_Cell(i, rows, mass[rows], block - block[:, i, None]))
-    return cells
+class _Market:
+    """All cells, what they hold, and how much of it is too much; arguments as of `balance`."""
 
+    def __init__(self, cost: Floats, cell: Ints, mass: Floats, surplus: Floats, v: Floats, allowance: float) -> None:
+        n = len(v)
+        self.cost, self.v, self.surplus = cost, v.copy(), surplus.copy()
+        self.dust = DUST / n
+        self.arc = np.empty((n, n))
+        order = np.argsort(cell, kind="stable")
+        parts = np.split(order, np.searchsorted(cell[order], np.arange(1, n)))
+        self.stocks = [Stock(i, rows, mass[rows], cost[rows], self.arc[i]) for i, rows in enumerate(parts)]
+        largest = float(np.abs(self.arc[np.isfinite(self.arc)]).max(initial=0.0)) + float(np.ptp(v))
+        self.allowance = max(allowance, 16 * np.finfo(np.float64).eps * largest)
+        self.most = 20 * (n + len(cell))  # each round uses up a surplus, a deficit, or a sample on some arc
+        self._bound, self._free = np.empty((n, n)), np.empty((n, n), dtype=bool)
 
-def _move(source: _Cell, target: _Cell, places: list[int], amount: float, cost: Floats, dust: float) -> None:
-    """Move `amount` of mass, taking the samples at `places` in that order and splitting the last."""
-    emptied = []
-    for place in places:
-        k, held = source.rows[place], source.mass[place]
-        take = held if held - amount <= dust else amount  # crumbs of rounding would travel for ever
-        target.add(k, take, cost[k])
-        source.mass[place] = held - take
-        if take >= held:
-            emptied.append(place)
-        amount -= take
-        if amount <= dust:
-            break
-    for place in sorted(emptied, reverse=True):
-        source.remove(place)
+    def clear(self, budget: float) -> int:
+        """Move all surplus that finds a way, and waste about a budget; the number of rounds."""
+        self._left, self._sent, self._walked = budget, 0.0, 0.0
+        for rounds in range(self.most):
+            if not self._raise_potential():
+                return rounds
+            moved = False
+            while self._flow():
+                moved = True
+            if not moved:  # where costs are so large that rounding hides the way
+                return rounds
+        return self.most
 
+    def send_home(self) -> None:
+        """Let every sample return to the cell that is nearest now."""
+        for stock in self.stocks:
+            for k, mass, target in stock.strays(self.v, self.allowance):
+                self.stocks[target].add(k, mass, self.cost[k])
+                self.surplus[stock.cell] -= mass
+                self.surplus[target] += mass
 
-def _shortest_forest(
-    arc: Floats, v: Floats, sources: NDArray[np.bool_], wanted: NDArray[np.bool_], toll: float
-) -> tuple[list[int], Ints]:
-    """Dijkstra from all sources at once to the wanted cells; raises v so that all arcs stay non-negative.
+    def result(self, rounds: int) -> Balanced:
+        """The plan as it stands."""
+        rows = np.fromiter((k for stock in self.stocks for k in stock.rows), dtype=np.int64)
+        cols = np.repeat(np.arange(len(self.v)), [len(stock.rows) for stock in self.stocks])
+        mass = np.fromiter((mass for stock in self.stocks for mass in stock.mass), dtype=np.float64)
+        return Balanced(rows, cols, mass, self.v, rounds)
 
-    Every arc also costs the toll, of the size of rounding: where a sample may go directly or by way of a third cell
-    at the same price, it goes directly. By way of a cell that holds next to nothing, it would trickle.
+    def _raise_potential(self) -> bool:
+        """Dijkstra from all cells with a surplus at once; False if no cell with a deficit can be reached.
 
-    Returns:
-        The wanted cells that were reached, nearest first, and the cell before each on its path (-1 at a source).
-        Every arc on such a path now costs nothing.
-    """
-    n = len(v)
-    previous = np.full(n, -1)
-    roots = np.flatnonzero(sources)
-    ends: list[int] = []
-    number = int(wanted.sum())
-    if not len(roots) or not number:
-        return ends, previous
-    first = arc[roots] + v[roots, None]
-    nearest = first.argmin(0)
-    opened = np.maximum(first[nearest, np.arange(n)] - v, 0.0)
-    previous[:] = roots[nearest]
-    previous[roots] = -1
-    opened[roots] = np.inf
-    remaining = v.copy()  # -inf once settled, so that no arc leads back
-    remaining[roots] = -np.inf
-    settled, distances = roots.tolist(), [0.0] * len(roots)
-    through, better = np.empty(n), np.empty(n, dtype=bool)
-    while len(ends) < number:
-        i = int(opened.argmin())
-        distance = float(opened[i])
-        if distance == np.inf:
-            break
-        settled.append(i)
-        distances.append(distance)
-        if wanted[i]:
-            ends.append(i)
-        np.subtract(arc[i], remaining, out=through)
-        through += v[i] + distance + toll
-        opened[i], remaining[i] = np.inf, -np.inf
-        np.maximum(through, distance, out=through)
-        through[i] = np.inf
-        np.less(through, opened, out=better)
-        np.copyto(opened, through, where=better)
-        np.copyto(previous, i, where=better)
-    v[settled] += np.array(distances) - distances[-1]
-    return ends, previous
+        Adds to v min(distance, distance of the last deficit): all arcs stay non-negative, and those on shortest paths
+        to deficits cost nothing.
+        """
+        arc, v = self.arc, self.v
+        roots, wanted = np.flatnonzero(self.surplus > self.dust), self.surplus < -self.dust
+        number = int(wanted.sum())
+        if not len(roots) or not number:
+            return False
+        opened = np.maximum((arc[roots] + v[roots, None]).min(0) - v, 0.0)
+        opened[roots] = np.inf
+        remaining = v.copy()  # -inf once settled, so that no arc leads back
+        remaining[roots] = -np.inf
+        settled, distances = roots.tolist(), [0.0] * len(roots)
+        through = np.empty(len(v))
+        while number:
+            i = int(opened.argmin())
+            distance = float(opened[i])
+            if distance == np.inf:
+                break
+            settled.append(i)
+            distances.append(distance)
+            number -= bool(wanted[i])
+            np.subtract(arc[i], remaining, out=through)
+            through += v[i] + distance
+            opened[i], remaining[i] = np.inf, -np.inf
+            np.maximum(through, distance, out=through)
+            through[i] = np.inf
+            np.minimum(opened, through, out=opened)
+        if number == int(wanted.sum()):
+            return False
+        v[settled] += np.array(distances) - distances[-1]
+        return True
 
+    def _flow(self) -> bool:
+        """Let mass flow over free arcs until all ways of the fewest cells are blocked; whether any could."""
+        excess = float(self.surplus[self.surplus > self.dust].sum())
+        if not excess:
+            return False
+        hops = self._walked / self._sent if self._sent else HOPS
+        level = self._levels(max(self.allowance, self._left / (excess * hops)))
+        ends = np.flatnonzero((self.surplus < -self.dust) & (level < len(level)))
+        for end in ends[level[ends].argsort(kind="stable")].tolist():
+            while self.surplus[end] < -self.dust and (path := self._path(end, level)):
+                self._send(path)
+                if self.surplus[path[0]] <= self.dust:
+                    level[path[0]] = len(level)
+        return len(ends) > 0
 
-def _path(previous: Ints, end: int) -> list[int]:
-    path = [end]
-    while (before := int(previous[path[-1]])) >= 0:
-        path.append(before)
-    return path[::-1]
+    def _levels(self, limit: float) -> Ints:
+        """(n,) number of free arcs, at most `limit` long, from the nearest cell with a surplus; n where none lead."""
+        n = len(self.v)
+        np.subtract.outer(limit - self.v, -self.v, out=self._bound)  # of the prices
+        np.less_equal(self.arc, self._bound, out=self._free)
+        level = np.where(self.surplus > self.dust, 0, n)
+        for steps in range(n):
+            reached = self._free[level == steps].any(0) & (level == n)
+            if not reached.any():
+                break
+            level[reached] = steps + 1
+        return level
+
+    def _path(self, end: int, level: Ints) -> list[int]:
+        """Cells on a way over free arcs from one with a surplus, each a level higher, or none.
+
+        Cells to which none is found lose their level.
+        """
+        path = [end]
+        while path:
+            j = path[-1]
+            if level[j] == 0:
+                return path[::-1]
+            before = np.flatnonzero(level == level[j] - 1)
+            excess = self.arc[before, j] - self._bound[before, j]
+            if len(before) and excess.min() <= 0:
+                path.append(int(before[excess.argmin()]))
+            else:
+                level[j] = len(level)
+                path.pop()
+        return path
+
+    def _send(self, path: list[int]) -> None:
+        """Send what the last cell of a path lacks and the first has too much; what cannot go on stays on the way.
+
+        A cell on the way that holds next to nothing is no bottleneck as long as what arrives can go on.
+        """
+        first, last = path[0], path[-1]
+        amount = float(min(self.surplus[first], -self.surplus[last]))
+        for i, j in pairwise(path):
+            paid, amount = self.stocks[i].send(self.stocks[j], amount, float(self._bound[i, j]), self.cost, self.dust)
+            self._left -= paid + amount * float(self.v[i] - self.v[j])
+            self.surplus[i] -= amount
+            self.surplus[j] += amount
+            self._walked += amount
+        self._sent += amount
 
 
 def spread(rows: Ints, cols: Ints, mass: Floats, surplus: Floats) -> tuple[Ints, Ints, Floats]:

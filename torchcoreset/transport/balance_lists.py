@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from .balance import DUST, Balanced, Floats, Ints
+from .balance import DUST, Balanced
+from .stock import Floats, Ints
 
 ROUNDS = 1000  # more than a problem that makes progress has needed
 
@@ -38,7 +39,7 @@ class Lists:
 def balance_lists(
     lists: Lists, cell: Ints, mass: Floats, surplus: Floats, v: Floats, *, allowance: float, budget: float
 ) -> Balanced:
-    """Move surplus mass to the cells that lack it, along cheapest paths; arguments and result as for `balance`."""
+    """Move surplus mass to the cells that lack it; arguments and result as for `balance`, with one budget."""
     work = _Rows(lists, cell, mass)
     v, surplus = v.copy(), surplus.copy()
     dust = DUST / len(v)
