@@ -84,7 +84,7 @@ def test_a_point_that_nobody_wants_is_held(kind: type) -> None:
     overlap[5], overlap[:, 5] = 0, 0
     b = torch.full((20,), 0.05, dtype=torch.float64)
     mass = torch.where(torch.arange(20) == 5, 0.0, 1 / 19).double()
-    curvature = curvature_of(SoftPass(0.0, mass, as_kind(kind, overlap), 0.5), 0.1, b)
+    curvature = curvature_of(SoftPass(0.0, mass, lambda: as_kind(kind, overlap), 0.5), 0.1, b)
     assert isinstance(curvature, kind)
     direction = curvature.solve(b - mass, 1e9)
     assert int(direction.argmax()) == 5
@@ -98,7 +98,9 @@ def test_a_point_that_nobody_wants_is_held(kind: type) -> None:
 @either_kind
 def test_points_without_any_overlap_give_a_finite_direction(kind: type) -> None:
     b, g = torch.full((6,), 1 / 6, dtype=torch.float64), gradient(6)
-    direction = curvature_of(SoftPass(0.0, b, as_kind(kind, torch.zeros(6, 6).double()), 0.0), 0.1, b).solve(g, 1e9)
+    direction = curvature_of(SoftPass(0.0, b, lambda: as_kind(kind, torch.zeros(6, 6).double()), 0.0), 0.1, b).solve(
+        g, 1e9
+    )
     torch.testing.assert_close(direction, g * 0.1 * 6 / HELD, rtol=1e-4, atol=1e-9)
 
 

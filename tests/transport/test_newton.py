@@ -42,10 +42,10 @@ def test_a_point_that_no_sample_wants_gives_a_finite_direction() -> None:
     overlap = torch.zeros(3, 3, dtype=torch.float64)
     overlap[:2, :2] = 0.25
     g = torch.tensor([-0.2, -0.1, 0.3], dtype=torch.float64)
-    soft = SoftPass(0.0, torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64), overlap, 0.5)
+    soft = SoftPass(0.0, torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64), lambda: overlap, 0.5)
     assert curvature_of(soft, 0.1, g.abs()).solve(g, 100.0).isfinite().all()
     assert (
-        curvature_of(SoftPass(0.0, soft.mass, torch.zeros_like(overlap), 0.0), 0.1, g.abs())
+        curvature_of(SoftPass(0.0, soft.mass, lambda: torch.zeros_like(overlap), 0.0), 0.1, g.abs())
         .solve(g, 100.0)
         .isfinite()
         .all()

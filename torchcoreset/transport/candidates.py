@@ -79,14 +79,14 @@ class Candidates(SoftEngine):
         root = a.sqrt().to(share.dtype)
         share *= (root / total).index_select(0, rows)
         mass = mass_by_cell(cols, share * root.index_select(0, rows), len(b)).double()
-        return SoftSums(a @ minimum, a @ certainty, mass, self._overlap(share, kept))
+        return SoftSums(a @ minimum, a @ certainty, mass, lambda: self._overlap(rows, cols, share, kept))
 
-    def _overlap(self, share: Tensor, kept: Tensor) -> Tensor:
+    def _overlap(self, rows: Tensor, cols: Tensor, share: Tensor, kept: Tensor) -> Tensor:
         m, n = len(self.problem.y), len(self.problem.x)
         stride = max(1, int(kept.sum()) // (ENOUGH * n))
         if stride > 1:
-            kept &= self._rows % stride == 0
+            kept = kept & (rows % stride == 0)
         index = kept.nonzero()[:, 0]
-        rows, cols = self._rows[index].long(), self._cols[index].long()
+        rows, cols = rows[index].long(), cols[index].long()
         # Every stride-th sample stands for all.
         return overlap_of(rows // stride, cols, share[index] * stride**0.5, (-(-m // stride), n))

@@ -121,7 +121,7 @@ class DenseEngine(Engine):
             if len(rows_left) < len(share):
                 share = share[rows_left]
             overlap += share.t() @ share
-        return SoftSums(minimum, certainty, mass, overlap)
+        return SoftSums(minimum, certainty, mass, lambda: overlap)
 
     def _softmins(self, v: Tensor, eta: float) -> Tensor:
         v = v + self.problem.b.log() * eta

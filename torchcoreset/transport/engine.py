@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -56,15 +58,19 @@ class SoftPass:
     Attributes:
         dual: its value.
         mass: (n,) float64 mass received by each point under the softmin.
-        overlap: (n, n) float64 sum_k a_k chi_ki chi_kj over undecided samples; its off-diagonal part makes the
-            Hessian.
+        find_overlap: what computes `overlap`, which many a pass is not asked for.
         ambiguity: mean mass that a sample sends anywhere but to its first point, in [0, 1).
     """
 
     dual: float
     mass: Tensor
-    overlap: Tensor
+    find_overlap: Callable[[], Tensor]
     ambiguity: float
+
+    @cached_property
+    def overlap(self) -> Tensor:
+        """(n, n) float64 sum_k a_k chi_ki chi_kj over undecided samples; its off-diagonal part makes the Hessian."""
+        return self.find_overlap()
 
 
 @dataclass(frozen=True)
@@ -75,13 +81,13 @@ class SoftSums:
         minimum: 0-d, sum_k a_k of the softmin of c - v.
         certainty: 0-d, sum_k a_k of the share of its first point.
         mass: (n,) as in `SoftPass`.
-        overlap: (n, n) as in `SoftPass`.
+        find_overlap: as in `SoftPass`.
     """
 
     minimum: Tensor
     certainty: Tensor
     mass: Tensor
-    overlap: Tensor
+    find_overlap: Callable[[], Tensor]
 
 
 Entries = tuple[Tensor, Tensor, Tensor]  # samples, points and costs of the entries of lists
@@ -131,7 +137,7 @@ class SoftEngine(ABC):
         offset = v.mean()
         sums = self._soft_sums(v - offset, eta)
         dual = float(sums.minimum - offset + self.problem.b @ v)
-        return SoftPass(dual, sums.mass, sums.overlap, 1 - float(sums.certainty))
+        return SoftPass(dual, sums.mass, sums.find_overlap, 1 - float(sums.certainty))
 
     def _count(self) -> None:
         self.meter.spent += self._size() / self.meter.unit

@@ -28,7 +28,7 @@ class FusedEngine(DenseEngine):
         lowest, total, mass = self._softmin(v, eta)
         minimum = lowest - eta * total.double().log()
         certainty = a @ total.double().reciprocal()
-        return SoftSums(a @ minimum, certainty, mass, self._overlap(undecided(total), v, eta))
+        return SoftSums(a @ minimum, certainty, mass, lambda: self._overlap(undecided(total), v, eta))
 
     def _softmins(self, v: Tensor, eta: float) -> Tensor:
         lowest, total, _ = self._softmin(v + self.problem.b.log() * eta, eta)

@@ -172,7 +172,9 @@ class ShardEngine(Engine):
 
     def _soft_sums(self, v: Tensor, eta: float) -> SoftSums:
         sums = self._inner._soft_sums(v, eta)
-        return SoftSums(*self.problem.ranks.total(sums.minimum, sums.certainty, sums.mass, sums.overlap))
+        parts = (sums.minimum, sums.certainty, sums.mass, sums.find_overlap())
+        minimum, certainty, mass, overlap = self.problem.ranks.total(*parts)
+        return SoftSums(minimum, certainty, mass, lambda: overlap)
 
 
 def problem_on(
