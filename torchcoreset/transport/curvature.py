@@ -27,9 +27,13 @@ class Curvature(ABC):
     eta: float
 
     def solve(self, g: Tensor, trust: float) -> Tensor:
-        """Newton direction H^-1 g, (n,), cut to `trust` times eta on either side and centred again."""
+        """Newton direction H^-1 g, (n,), cut to `trust` times eta on either side of the median, and centred.
+
+        A group of points that shares hardly a sample with the others is sent far away; about the mean, so would be all
+        others, and cut to the same length they would not move against each other.
+        """
         direction = self.solution(g * self.eta)
-        direction = (direction - direction.mean()).clamp_(-trust * self.eta, trust * self.eta)
+        direction = (direction - direction.median()).clamp_(-trust * self.eta, trust * self.eta)
         return direction - direction.mean()
 
     @abstractmethod
