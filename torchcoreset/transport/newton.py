@@ -15,6 +15,7 @@ from torch import Tensor
 
 from .curvature import Curvature, curvature_of
 from .engine import SoftEngine, SoftPass
+from .untangle import untangled
 
 SHRINK = 4.0  # eta divided by this at each stage: 2 is safer and slower, 8 needs more line search (measured)
 STAGES = 16  # 4^16: more than float64 can tell apart
@@ -22,6 +23,8 @@ UNDECIDED = 10  # samples a point that should remain undecided between it and it
 STEPS = 12  # a stage
 STARVED = 1.0  # |log(mass / b)| of the worst point from which Sinkhorn's step is taken
 HALVINGS = 8  # of one step
+PATIENCE, LOST = 3, 1.0  # steps after which a relative mass error above this will not go away by itself
+TANGLED = 4096  # points up to which surplus is moved explicitly instead
 LOOSE = 0.5  # largest relative error of a point's mass at which a coarse stage hands over to the next
 TIGHT = 0.05  # and the last stage of a level ends
 
@@ -48,11 +51,16 @@ def climb(
     b = engine.problem.b
     soft = soft or engine.soft(v, eta)
     before = math.inf
-    for _ in range(STEPS):
+    for step in range(STEPS):
         if engine.renew(v, eta):
             soft = engine.soft(v, eta)
-        if relative_error(b - soft.mass, b) <= target or engine.exhausted():
+        error = relative_error(b - soft.mass, b)
+        if error <= target or engine.exhausted():
             break
+        if step == PATIENCE and error > LOST and len(b) <= TANGLED:
+            v = untangled(engine.problem, v)
+            engine.renew(v, eta)
+            soft, before = engine.soft(v, eta), math.inf
         worst = starvation(soft.mass, b)
         if STARVED < worst < 0.7 * before:
             v = v + eta * (b / soft.mass).log().clamp_(-engine.trust, engine.trust)
