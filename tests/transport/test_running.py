@@ -18,6 +18,7 @@ from torchcoreset.transport.running import (
     batch_sums,
     begin,
     ceiling,
+    look_at,
     moved,
     rejuvenated,
     surprise,
@@ -38,7 +39,7 @@ def begun(x: Tensor, y: Tensor, p: float = 2) -> tuple[Running, Problem]:
 
 def sums_of(running: Running, x: Tensor, y: Tensor, a: Tensor | None = None) -> BatchSums:
     engine = make_engine(make_problem(x, y, 2, None, a), "dense")
-    return batch_sums(engine, running, engine.hard(running.potential))
+    return batch_sums(engine, running, look_at(engine, running.potential))
 
 
 @either_power

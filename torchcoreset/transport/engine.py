@@ -180,7 +180,12 @@ class Engine(SoftEngine):
         cell, slack = self._two_nearest(v - v.mean())
         cost = self._cost_to(cell)
         dual = float(problem.a @ (cost - v[cell]) + problem.b @ v)
-        return HardPass(cell, cost, slack, self._cell_mass(cell), dual)
+        return HardPass(cell, cost, slack, self.cell_mass(cell), dual)
+
+    def nearest(self, v: Tensor) -> Tensor:
+        """Index of the point nearest in c - v to each sample here, (m,) int64: a hard pass without its sums."""
+        self._count()
+        return self._two_nearest(v - v.mean())[0]
 
     def softmin(self, v: Tensor, eta: float) -> Tensor:
         """Smoothed c-transform -eta log sum_i b_i exp((v_i - c)/eta) of every sample, (m,) float64."""
@@ -216,14 +221,19 @@ class Engine(SoftEngine):
     def _cost_to(self, cell: Tensor) -> Tensor:
         """Cost of sending each sample to its point, (m,) float64, in blocks of samples."""
         x, y, p = self.problem.x, self.problem.y, self.problem.p
-        rows = max(16, self._elements // max(x.shape))
-        blocks = zip(torch.split(y, rows), torch.split(cell, rows), strict=True)
+        blocks = zip(torch.split(y, self.rows), torch.split(cell, self.rows), strict=True)
         return torch.cat([paired(y_block, x[cells], p) for y_block, cells in blocks])
 
-    def _cell_mass(self, cell: Tensor) -> Tensor:
+    def cell_mass(self, cell: Tensor) -> Tensor:
+        """Mass of each cell, (n,), from the cell of each sample here."""
         if self.problem.equal:  # counts are exact, sums of 1/m are not
-            return torch.bincount(cell, minlength=len(self.problem.x)).double() / len(cell)
+            return torch.bincount(cell, minlength=len(self.problem.x)).double() / self.problem.count
         return mass_by_cell(cell, self.problem.a, len(self.problem.x))
+
+    @property
+    def rows(self) -> int:
+        """Samples of one block of work of size samples x dimension."""
+        return max(16, self._elements // max(self.problem.x.shape))
 
 
 def shuffled(m: int, count: int) -> Tensor:

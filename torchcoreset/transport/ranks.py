@@ -31,6 +31,7 @@ CALLS = (
 )  # fmt: skip
 # Numbers that every call begins with. All are as long: gloo aborts the process if two ranks' messages differ in length.
 FACTS = 14
+ROOM = 1008  # numbers more that ride in that message: 8 KiB in all take no longer than a few bytes
 BITS = 8  # of a number that one round of a selection settles
 LONGEST = 300  # characters of another rank's error
 
@@ -81,27 +82,41 @@ class Ranks:
     def agree(
         self, call: str, prepare: Callable[[], tuple[T, Sequence[float]]], width: int, why: str = ""
     ) -> tuple[T, Tensor]:
-        """Prepare on every rank, and go on only if all could.
+        """`agree_with` nothing else: what `prepare` made here, and the numbers of all ranks, (size, width) float64."""
+
+        def prepare_alone() -> tuple[T, Sequence[float], Tensor]:
+            return *prepare(), torch.empty(0, dtype=torch.float64)
+
+        return self.agree_with(call, prepare_alone, width, why)[:2]
+
+    def agree_with(
+        self, call: str, prepare: Callable[[], tuple[T, Sequence[float], Tensor]], width: int, why: str = ""
+    ) -> tuple[T, Tensor, Tensor]:
+        """Prepare on every rank, and go on only if all could: one message, in which other numbers may ride.
 
         Args:
             call: which of CALLS this is.
-            prepare: checks this rank's inputs; returns what it has made of them, and `width` numbers for the others.
+            prepare: checks this rank's inputs; returns what it has made of them, `width` numbers for the others, and
+                a row (k,) float64 of which they get the first ROOM.
             width: how many numbers, at most FACTS.
             why: what to do if it fails on another rank.
 
         Returns:
-            What `prepare` made here, and the numbers of all ranks, (size, width) float64.
+            What `prepare` made here, the numbers of all ranks, (size, width) float64 on the CPU, and their rows,
+            (size, ROOM), zeros behind their end.
 
         Raises:
             RankError: `prepare` failed on another rank, which raises its own error; or that is in another call.
         """
-        error, made, facts = None, None, [0.0] * FACTS
+        error, made, facts, row = None, None, [0.0] * FACTS, torch.empty(0, dtype=torch.float64)
         try:
-            made, told = prepare()
+            made, told, row = prepare()
             facts[:width] = [float(number) for number in told]
         except Exception as failure:
             error = failure
-        table = self.table(torch.tensor([CALLS.index(call), error is not None, *facts], dtype=torch.float64))
+        head = row.new_tensor([CALLS.index(call), error is not None, *facts])
+        whole = self.table(torch.cat((head, row[:ROOM], row.new_zeros(max(0, ROOM - len(row))))))
+        table, rows = whole[:, : len(head)].cpu(), whole[:, len(head) :]
         calls, failed = table[:, 0].long().tolist(), table[:, 1].nonzero()[:, 0].tolist()
         if len(set(calls)) > 1:
             others = ", ".join(f"rank {rank} in {CALLS[at]}" for rank, at in enumerate(calls))
@@ -117,7 +132,7 @@ class Ranks:
                 f"group: {call} failed on rank {failed[0]} of {self.size}: {messages[failed[0]]} {why}".rstrip()
             )
         assert made is not None
-        return made, table[:, 2 : 2 + width]
+        return made, table[:, 2 : 2 + width], rows
 
     def agree_on(
         self, call: str, prepare: Callable[[], tuple[T, Sequence[float]]], names: Sequence[str], why: str = ""

@@ -10,9 +10,9 @@ that one process would pick from the union in the order of the ranks, and all th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -24,6 +24,8 @@ from .movable import Movable, within_quota
 from .problem import Problem, as_table, make_problem
 from .ranks import Ranks, check_same, mark
 from .result import Coupling, Transport
+
+T = TypeVar("T")
 
 WHY = "Skip the step on every rank, or repair that rank's input."
 SAME = (
@@ -47,12 +49,14 @@ class Shard(Problem):
         start: number of samples on the ranks before this one.
         everywhere: number of samples on all ranks.
         square_norm: mean square of the norm of a sample, over all of them.
+        square_weight: sum of the squares of all sample weights.
     """
 
     ranks: Ranks
     start: int
     everywhere: int
     square_norm: float
+    square_weight: float
 
     @property
     def count(self) -> int:
@@ -62,8 +66,15 @@ class Shard(Problem):
     def square(self) -> float:
         return self.square_norm
 
+    @property
+    def concentration(self) -> float:
+        return self.square_weight
+
     def totals(self, sums: Tensor) -> Tensor:
         return self.ranks.total(sums)[0].to(sums.dtype)
+
+    def added(self, *sums: Tensor) -> tuple[Tensor, ...]:
+        return self.ranks.total(*sums)
 
     def least(self, values: Tensor) -> Tensor:
         return self.ranks.least(values).to(values.dtype)
@@ -200,26 +211,73 @@ def problem_on(
         ValueError: unusable inputs.
         RankError: unusable inputs on another rank, or points or settings that differ between ranks.
     """
-    if ranks is None:
-        return make_problem(points, samples, p, point_weights, sample_weights, dtype=dtype)
+    weights = (point_weights, sample_weights)
+    return problem_with(ranks, call, points, samples, p, *weights, lambda _: (None, ()), dtype=dtype, state=state)[0]
 
-    def prepare() -> tuple[Problem, Sequence[float]]:
+
+def problem_with(
+    ranks: Ranks | None,
+    call: str,
+    points: Any,
+    samples: Any,
+    p: float,
+    point_weights: Any,
+    sample_weights: Any,
+    look: Callable[[Problem], tuple[T, Sequence[Tensor]]],
+    *,
+    dtype: torch.dtype | None = None,
+    state: Tensor | None = None,
+) -> tuple[Problem, T, tuple[Tensor, ...]]:
+    """As `problem_on`, with a first look whose means travel in the message that all calls begin with.
+
+    Args:
+        look: from the checked problem of this process alone to what it keeps for itself, and to weighted means over its
+            samples, float64, of equal shapes on all ranks.
+
+    Returns:
+        The problem, what was kept, and the means over the samples of all ranks.
+    """
+
+    def looked() -> tuple[Problem, T, tuple[Tensor, ...]]:
         problem = make_problem(points, samples, p, point_weights, sample_weights, dtype=dtype)
-        own = (problem.equal, problem.square, len(problem.y), _scale(sample_weights, problem))
-        return problem, (*_common(problem, points, sample_weights, state), *own)
+        kept, means = look(problem)
+        return problem, kept, tuple(means)
 
-    problem, facts = ranks.agree(call, prepare, len(SAME) + 4, WHY)
+    if ranks is None:
+        return looked()
+
+    def prepare() -> tuple[tuple[Problem, T, tuple[Tensor, ...]], Sequence[float], Tensor]:
+        problem, kept, means = looked()
+        own = (problem.equal, problem.square, problem.concentration, problem.count, _scale(sample_weights, problem))
+        facts = (*_common(problem, points, sample_weights, state), *own)
+        return (problem, kept, means), facts, torch.cat([problem.b[:0], *(mean.flatten() for mean in means)])
+
+    (problem, kept, means), facts, rows = ranks.agree_with(call, prepare, len(SAME) + 5, WHY)
     check_same(SAME, facts)
-    alike, square, count, weight = facts[:, len(SAME) :].t()
-    each = weight / count
+    alike, square, concentration, count, weight = facts[:, len(SAME) :].t()
+    each, shares = weight / count, weight / weight.sum()
     # In a union of equal weights each is 1/M exactly; so is a sum of counts.
     equal = bool(alike.all()) and bool((each == each[0]).all())
     everywhere, start = int(count.sum()), int(count[: ranks.rank].sum())
-    a = torch.full_like(problem.a, 1 / everywhere) if equal else problem.a * float(weight[ranks.rank] / weight.sum())
-    return Shard(
+    a = torch.full_like(problem.a, 1 / everywhere) if equal else problem.a * float(shares[ranks.rank])
+    shard = Shard(
         x=problem.x, b=problem.b, y=problem.y, a=a, equal=equal, p=problem.p,
-        ranks=ranks, start=start, everywhere=everywhere, square_norm=float(square @ weight / weight.sum()),
+        ranks=ranks, start=start, everywhere=everywhere, square_norm=float(square @ shares),
+        square_weight=float(concentration @ shares.square()),
     )  # fmt: skip
+    return shard, kept, _joined(ranks, means, rows, shares)
+
+
+def _joined(ranks: Ranks, means: Sequence[Tensor], rows: Tensor, shares: Tensor) -> tuple[Tensor, ...]:
+    """The means over all ranks: as far as they came with the `rows` (size, ROOM), and the rest in a message."""
+    if not means:
+        return ()
+    own = torch.cat([mean.flatten() for mean in means])
+    joined = shares.to(rows) @ rows[:, : len(own)]
+    if len(own) > len(joined):
+        joined = torch.cat((joined, *ranks.total(own[len(joined) :] * float(shares[ranks.rank]))))
+    pieces = torch.split(joined, [mean.numel() for mean in means])
+    return tuple(piece.view(mean.shape) for piece, mean in zip(pieces, means, strict=True))
 
 
 def _common(problem: Problem, points: Any, sample_weights: Any, state: Tensor | None) -> tuple[float, ...]:
