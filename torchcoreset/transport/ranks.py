@@ -11,6 +11,7 @@ rank that does not call at all is noticed by the group's own timeout.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -73,11 +74,26 @@ class Ranks:
         self._exchange(lambda: self._dist.all_gather(rows, sent, group=self._group))
         return torch.stack(rows).to(row.device)
 
-    def gather(self, *columns: Tensor) -> list[tuple[Tensor, ...]]:
-        """Rows of every rank, as many as each has: for each rank the columns, (rows, ...), in their own types."""
-        counts = self.table(torch.tensor([len(columns[0])])).flatten().tolist()
-        gathered = [self._padded(column, counts) for column in columns]
-        return list(zip(*gathered, strict=True))
+    def gather(self, *columns: Tensor, counts: Sequence[int] | None = None) -> list[tuple[Tensor, ...]]:
+        """Rows of every rank, as many as each has: for each rank the columns, (rows, ...), in their own types.
+
+        They travel as bytes in one message, after another for the `counts` of rows, (size,), where these are unknown.
+        """
+        if counts is None:
+            counts = self.table(torch.tensor([len(columns[0])])).flatten().tolist()
+        widths = [column.element_size() * math.prod(column.shape[1:]) for column in columns]
+        sent = torch.zeros(max(counts), sum(widths), dtype=torch.uint8, device=self._device)
+        for column, place in zip(columns, torch.split(sent, widths, 1), strict=True):
+            place[: len(column)] = column.detach().contiguous().view(torch.uint8).view(len(column), place.shape[1])
+        whole = [torch.empty_like(sent) for _ in counts]
+        self._exchange(lambda: self._dist.all_gather(whole, sent, group=self._group))
+        return [
+            tuple(
+                part.contiguous().view(column.dtype).view(count, *column.shape[1:]).to(column.device)
+                for column, part in zip(columns, torch.split(rows[:count], widths, 1), strict=True)
+            )
+            for count, rows in zip(counts, whole, strict=True)
+        ]
 
     def agree(
         self, call: str, prepare: Callable[[], tuple[T, Sequence[float]]], width: int, why: str = ""
@@ -165,14 +181,6 @@ class Ranks:
         row = torch.zeros(4 * LONGEST, dtype=torch.uint8)
         row[: len(sent)] = torch.tensor(sent, dtype=torch.uint8)
         return [bytes(line).rstrip(b"\0").decode(errors="replace") for line in self.table(row).tolist()]
-
-    def _padded(self, column: Tensor, counts: list[int]) -> list[Tensor]:
-        """One column of every rank, sent with as many rows as the longest has."""
-        sent = column.detach().new_zeros((max(counts), *column.shape[1:]), device=self._device)
-        sent[: len(column)] = column.detach().to(self._device)
-        whole = [torch.empty_like(sent) for _ in counts]
-        self._exchange(lambda: self._dist.all_gather(whole, sent, group=self._group))
-        return [rows[:count].to(column.device) for rows, count in zip(whole, counts, strict=True)]
 
     def _exchange(self, message: Callable[[], Any]) -> None:
         """Send and receive, or say what a timeout or a closed connection means."""

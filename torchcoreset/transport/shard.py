@@ -46,21 +46,24 @@ class Shard(Problem):
 
     Attributes:
         ranks: who holds the other parts.
-        start: number of samples on the ranks before this one.
-        everywhere: number of samples on all ranks.
+        counts: number of samples on each rank.
         square_norm: mean square of the norm of a sample, over all of them.
         square_weight: sum of the squares of all sample weights.
     """
 
     ranks: Ranks
-    start: int
-    everywhere: int
+    counts: tuple[int, ...]
     square_norm: float
     square_weight: float
 
     @property
     def count(self) -> int:
-        return self.everywhere
+        return sum(self.counts)
+
+    @property
+    def start(self) -> int:
+        """Number of samples on the ranks before this one."""
+        return sum(self.counts[: self.ranks.rank])
 
     @property
     def square(self) -> float:
@@ -84,19 +87,21 @@ class Shard(Problem):
 
     def whole(self) -> Problem:
         """The union, on every rank."""
-        y, a = (torch.cat(parts) for parts in zip(*self.ranks.gather(self.y, self.a), strict=True))
+        y, a = (torch.cat(parts) for parts in zip(*self.ranks.gather(self.y, self.a, counts=self.counts), strict=True))
         return Problem(x=self.x, b=self.b, y=y, a=a, equal=self.equal, p=self.p)
 
     def picked(self, index: Tensor) -> Problem:
         """The samples with these numbers (k,) among all, in their order, on every rank; weights are as in the union."""
         index = index.to(self.y.device)
-        here = ((index >= self.start) & (index < self.start + len(self.y))).nonzero()[:, 0]
-        own = index[here] - self.start
-        place, y, a = (
-            torch.cat(parts) for parts in zip(*self.ranks.gather(here, self.y[own], self.a[own]), strict=True)
+        ends = torch.tensor(self.counts, device=index.device).cumsum(0)
+        holder = torch.bucketize(index, ends, right=True)  # the rank of each
+        own = index[holder == self.ranks.rank] - self.start
+        counts = torch.bincount(holder, minlength=self.ranks.size).tolist()
+        y, a = (
+            torch.cat(parts) for parts in zip(*self.ranks.gather(self.y[own], self.a[own], counts=counts), strict=True)
         )
-        order = torch.argsort(place)
-        return Problem(x=self.x, b=self.b, y=y[order], a=a[order], equal=self.equal, p=self.p)
+        place = torch.argsort(torch.argsort(holder, stable=True))  # of each among what was gathered, rank by rank
+        return Problem(x=self.x, b=self.b, y=y[place], a=a[place], equal=self.equal, p=self.p)
 
     def gathered(self, movable: Movable, quota: Tensor) -> Movable:
         columns = self.ranks.gather(movable.y, movable.a, movable.cell, movable.slack)
@@ -258,11 +263,11 @@ def problem_with(
     each, shares = weight / count, weight / weight.sum()
     # In a union of equal weights each is 1/M exactly; so is a sum of counts.
     equal = bool(alike.all()) and bool((each == each[0]).all())
-    everywhere, start = int(count.sum()), int(count[: ranks.rank].sum())
-    a = torch.full_like(problem.a, 1 / everywhere) if equal else problem.a * float(shares[ranks.rank])
+    counts = tuple(count.long().tolist())
+    a = torch.full_like(problem.a, 1 / sum(counts)) if equal else problem.a * float(shares[ranks.rank])
     shard = Shard(
         x=problem.x, b=problem.b, y=problem.y, a=a, equal=equal, p=problem.p,
-        ranks=ranks, start=start, everywhere=everywhere, square_norm=float(square @ shares),
+        ranks=ranks, counts=counts, square_norm=float(square @ shares),
         square_weight=float(concentration @ shares.square()),
     )  # fmt: skip
     return shard, kept, _joined(ranks, means, rows, shares)
