@@ -39,6 +39,7 @@ class HardPass:
         cost: (m,) float64 cost c to that point.
         slack: (m,) distance in c - v from the nearest to the second nearest point (infinite when n = 1).
         mass: (n,) float64 mass of each cell.
+        mean: of the cost over all samples.
         dual: semi-dual value, a lower bound of W_p^p.
     """
 
@@ -46,6 +47,7 @@ class HardPass:
     cost: Tensor
     slack: Tensor
     mass: Tensor
+    mean: float
     dual: float
 
 
@@ -179,8 +181,8 @@ class Engine(SoftEngine):
         # A common offset moves no cell, but float32 would round v to it.
         cell, slack = self._two_nearest(v - v.mean())
         cost = self._cost_to(cell)
-        dual = float(problem.a @ (cost - v[cell]) + problem.b @ v)
-        return HardPass(cell, cost, slack, self.cell_mass(cell), dual)
+        held, mean, value = problem.added(self._held(cell), problem.a @ cost, problem.a @ (cost - v[cell]))
+        return HardPass(cell, cost, slack, self._mass(held), float(mean), float(value + problem.b @ v))
 
     def nearest(self, v: Tensor) -> Tensor:
         """Index of the point nearest in c - v to each sample here, (m,) int64: a hard pass without its sums."""
@@ -225,10 +227,16 @@ class Engine(SoftEngine):
         return torch.cat([paired(y_block, x[cells], p) for y_block, cells in blocks])
 
     def cell_mass(self, cell: Tensor) -> Tensor:
-        """Mass of each cell, (n,), from the cell of each sample here."""
-        if self.problem.equal:  # counts are exact, sums of 1/m are not
-            return torch.bincount(cell, minlength=len(self.problem.x)).double() / self.problem.count
-        return mass_by_cell(cell, self.problem.a, len(self.problem.x))
+        """Mass of the samples here in each cell, (n,)."""
+        return self._mass(self._held(cell))
+
+    def _held(self, cell: Tensor) -> Tensor:
+        """What the cells hold: numbers of samples where all weights are equal, for these are exact, and else mass."""
+        n = len(self.problem.x)
+        return torch.bincount(cell, minlength=n) if self.problem.equal else mass_by_cell(cell, self.problem.a, n)
+
+    def _mass(self, held: Tensor) -> Tensor:
+        return held.double() / self.problem.count if self.problem.equal else held
 
     @property
     def rows(self) -> int:

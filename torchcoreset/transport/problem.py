@@ -80,10 +80,6 @@ class Problem:
         """The same for several at once."""
         return sums
 
-    def mean(self, values: Tensor) -> float:
-        """Weighted mean of the values (m,) of all samples."""
-        return float(self.totals(self.a @ values))
-
     def least(self, values: Tensor) -> Tensor:
         """The least over all samples, from that over the samples here."""
         return values

@@ -33,7 +33,7 @@ CALLS = (
 # Numbers that every call begins with. All are as long: gloo aborts the process if two ranks' messages differ in length.
 FACTS = 14
 ROOM = 1008  # numbers more that ride in that message: 8 KiB in all take no longer than a few bytes
-BITS = 8  # of a number that one round of a selection settles
+BITS = 16  # of a number that one round of a selection settles: half a megabyte of counts
 LONGEST = 300  # characters of another rank's error
 
 

@@ -18,8 +18,7 @@ import torch
 from torch import Tensor
 
 from ..tensors import real_tensor
-from .deterministic import mass_by_cell
-from .engine import Engine, Entries, HardPass, Meter, SoftEngine, SoftSums, shuffled
+from .engine import Engine, Entries, Meter, SoftEngine, SoftSums, shuffled
 from .movable import Movable, within_quota
 from .problem import Problem, as_table, make_problem
 from .ranks import Ranks, check_same, mark
@@ -162,17 +161,6 @@ class ShardEngine(Engine):
 
     def apart(self, problem: Problem) -> Engine:
         return type(self._inner)(problem)
-
-    def hard(self, v: Tensor) -> HardPass:
-        self._count()
-        problem, n = self.problem, len(v)
-        cell, slack = self._inner._two_nearest(v - v.mean())
-        cost = self._cost_to(cell)
-        # Counts are exact, sums of 1/M are not.
-        mass = torch.bincount(cell, minlength=n) if problem.equal else mass_by_cell(cell, problem.a, n)
-        mass, value = problem.ranks.total(mass, problem.a @ (cost - v[cell]))
-        mass = mass / problem.count if problem.equal else mass
-        return HardPass(cell, cost, slack, mass, float(value + problem.b @ v))
 
     def lists(self, v: Tensor, margin: float, supply: Tensor) -> Entries:
         return self._inner.lists(v, margin, supply)
