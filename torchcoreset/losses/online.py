@@ -9,7 +9,6 @@ inwards. At a potential that the batch has had no part in, the batch's value and
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +18,10 @@ from ..errors import DriftWarning
 from ..tensors import is_real
 from ..transport.choose import check_engine
 from ..transport.cost import paired_gradient
-from ..transport.problem import Problem, check_power
+from ..transport.problem import check_power
 from ..transport.ranks import as_ranks, check_group
 from ..transport.shard import Shard, problem_with
-from ..transport.stream import Followed, Memory, Seen, follow, see
+from ..transport.stream import Followed, Memory, follow, see
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .wasserstein import as_inputs
 
@@ -69,16 +68,11 @@ def stream_value(
 
     def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
         rows = (x.detach(), y.detach())
-
-        def look(problem: Problem) -> tuple[Seen | None, Sequence[Tensor]]:
-            seen = see(memory, problem, *rows, settings.engine)
-            return seen, () if seen is None else seen.means
-
-        problem, seen, means = problem_with(
-            as_ranks(settings.group), "CoresetLoss(online=True)", x, y, settings.p, point_weights, sample_weights, look,
+        problem, seen = problem_with(
+            as_ranks(settings.group), "CoresetLoss(online=True)", x, y, settings.p, point_weights, sample_weights,
+            lambda problem: see(memory, problem, *rows, settings.engine),
             state=None if memory is None else memory.running.counters,
         )  # fmt: skip
-        seen = None if seen is None else seen.with_means(*means)
         found = follow(memory, problem, *rows, seen, forgetting=settings.forgetting, engine=settings.engine)
         result = found.transport
 

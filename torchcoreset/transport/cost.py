@@ -49,10 +49,12 @@ def assigned(y: Tensor, x: Tensor, a: Tensor, cell: Tensor, p: float, block: int
     Both float64, from one difference: `paired` and `paired_gradient` at once, in blocks of samples.
     """
     costs, gradient = [], torch.zeros_like(x, dtype=torch.float64)
-    for y_block, a_block, cells in zip(*(torch.split(rows, block) for rows in (y, a, cell)), strict=True):
-        difference = x[cells].double() - y_block.double()
+    for start in range(0, len(y), block):
+        part = slice(start, start + block)
+        cells = cell[part]
+        difference = x[cells].double() - y[part].double()
         square = difference.square().sum(1)
-        weight = 2 * a_block if p == 2 else _slope(square, p) * a_block
+        weight = a[part] * (2 if p == 2 else _slope(square, p))
         gradient.index_add_(0, cells, difference.mul_(weight[:, None]))
         costs.append(from_square_(square, p))
     return torch.cat(costs), gradient

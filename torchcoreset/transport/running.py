@@ -36,7 +36,7 @@ from torch import Tensor
 from .boundaries import Boundaries, boundaries, carried
 from .cost import assigned
 from .curvature import HELD, Factorised
-from .engine import Engine
+from .engine import Engine, SoftPass
 from .idle import ceiling
 from .multiscale import coarse_potential
 from .newton import UNDECIDED, anneal
@@ -257,13 +257,13 @@ def look_at(engine: Engine, v: Tensor) -> Look:
     return Look(cell=cell, transform=transform, mass=engine.cell_mass(cell), moments=moments, gradient=gradient)
 
 
-def batch_sums(engine: Engine, running: Running, look: Look) -> BatchSums:
+def smoothed(engine: Engine, running: Running) -> SoftPass:
+    """The smoothed cells of a batch that renews the curvature."""
+    return engine.subsample(FINE * len(running.potential)).soft(running.potential, running.numbers.eta)
+
+
+def batch_sums(problem: Problem, running: Running, look: Look, soft: SoftPass | None) -> BatchSums:
     """What a batch tells, from a look at it whose means are those of all its samples; v is centred."""
-    problem, counters = engine.problem, running.numbers
-    overlap, ambiguity = None, None
-    if len(problem.b) > 1 and is_due(counters):
-        soft = engine.subsample(FINE * len(problem.b)).soft(running.potential, counters.eta)
-        overlap, ambiguity = soft.overlap, soft.ambiguity
     most = OVERDUE + math.log(len(problem.b))
     is_late = float(running.overdue.max()) > most
     value, square = look.moments.tolist()
@@ -273,8 +273,8 @@ def batch_sums(engine: Engine, running: Running, look: Look) -> BatchSums:
         square=square,
         mass=look.mass,
         ceiling=ceiling(problem, look.transform, running.overdue > most) if is_late else None,
-        overlap=overlap,
-        ambiguity=ambiguity,
+        overlap=None if soft is None else soft.overlap,
+        ambiguity=None if soft is None else soft.ambiguity,
     )
 
 
@@ -356,9 +356,10 @@ def least_smoothing(problem: Problem) -> float:
     return max(64 * problem.rounding, LEAST)
 
 
-def is_due(now: Counters) -> bool:
+def is_due(running: Running) -> bool:
     """Whether the next batch renews the curvature."""
-    return now.age + 1 >= min(now.renewed * (1 + 1 / PART), now.renewed + SELDOM)
+    now = running.numbers
+    return len(running.potential) > 1 and now.age + 1 >= min(now.renewed * (1 + 1 / PART), now.renewed + SELDOM)
 
 
 def _renewed(running: Running, now: Counters, sums: BatchSums, b: Tensor, least: float) -> tuple[Running, Counters]:

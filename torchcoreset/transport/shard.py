@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -24,7 +24,8 @@ from .problem import Problem, as_table, make_problem
 from .ranks import Ranks, check_same, mark
 from .result import Coupling, Transport
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 WHY = "Skip the step on every rank, or repair that rank's input."
 SAME = (
@@ -37,6 +38,20 @@ SAME = (
     "point_weights",
     "state",
 )
+
+
+class Means(Protocol):
+    """What samples show, with means over them."""
+
+    @property
+    def means(self) -> tuple[Tensor, ...]:
+        """Weighted means over samples, float64, of equal shapes on all ranks."""
+
+    def with_means(self, *means: Tensor) -> Self:
+        """The same with means over more samples."""
+
+
+S = TypeVar("S", bound=Means)
 
 
 @dataclass(frozen=True)
@@ -205,7 +220,7 @@ def problem_on(
         RankError: unusable inputs on another rank, or points or settings that differ between ranks.
     """
     weights = (point_weights, sample_weights)
-    return problem_with(ranks, call, points, samples, p, *weights, lambda _: (None, ()), dtype=dtype, state=state)[0]
+    return problem_with(ranks, call, points, samples, p, *weights, lambda _: None, dtype=dtype, state=state)[0]
 
 
 def problem_with(
@@ -216,36 +231,35 @@ def problem_with(
     p: float,
     point_weights: Any,
     sample_weights: Any,
-    look: Callable[[Problem], tuple[T, Sequence[Tensor]]],
+    look: Callable[[Problem], S | None],
     *,
     dtype: torch.dtype | None = None,
     state: Tensor | None = None,
-) -> tuple[Problem, T, tuple[Tensor, ...]]:
+) -> tuple[Problem, S | None]:
     """As `problem_on`, with a first look whose means travel in the message that all calls begin with.
 
     Args:
-        look: from the checked problem of this process alone to what it keeps for itself, and to weighted means over its
-            samples, float64, of equal shapes on all ranks.
+        look: from the checked problem of this process alone to what its samples show.
 
     Returns:
-        The problem, what was kept, and the means over the samples of all ranks.
+        The problem, and what was seen, with means over the samples of all ranks.
     """
 
-    def looked() -> tuple[Problem, T, tuple[Tensor, ...]]:
+    def looked() -> tuple[Problem, S | None]:
         problem = make_problem(points, samples, p, point_weights, sample_weights, dtype=dtype)
-        kept, means = look(problem)
-        return problem, kept, tuple(means)
+        return problem, look(problem)
 
     if ranks is None:
         return looked()
 
-    def prepare() -> tuple[tuple[Problem, T, tuple[Tensor, ...]], Sequence[float], Tensor]:
-        problem, kept, means = looked()
+    def prepare() -> tuple[tuple[Problem, S | None], Sequence[float], Tensor]:
+        problem, seen = looked()
+        means = () if seen is None else seen.means
         own = (problem.equal, problem.square, problem.concentration, problem.count, _scale(sample_weights, problem))
         facts = (*_common(problem, points, sample_weights, state), *own)
-        return (problem, kept, means), facts, torch.cat([problem.b[:0], *(mean.flatten() for mean in means)])
+        return (problem, seen), facts, torch.cat([problem.b[:0], *(mean.flatten() for mean in means)])
 
-    (problem, kept, means), facts, rows = ranks.agree_with(call, prepare, len(SAME) + 5, WHY)
+    (problem, seen), facts, rows = ranks.agree_with(call, prepare, len(SAME) + 5, WHY)
     check_same(SAME, facts)
     alike, square, concentration, count, weight = facts[:, len(SAME) :].t()
     each, shares = weight / count, weight / weight.sum()
@@ -258,13 +272,11 @@ def problem_with(
         ranks=ranks, counts=counts, square_norm=float(square @ shares),
         square_weight=float(concentration @ shares.square()),
     )  # fmt: skip
-    return shard, kept, _joined(ranks, means, rows, shares)
+    return shard, None if seen is None else seen.with_means(*_joined(ranks, seen.means, rows, shares))
 
 
 def _joined(ranks: Ranks, means: Sequence[Tensor], rows: Tensor, shares: Tensor) -> tuple[Tensor, ...]:
     """The means over all ranks: as far as they came with the `rows` (size, ROOM), and the rest in a message."""
-    if not means:
-        return ()
     own = torch.cat([mean.flatten() for mean in means])
     joined = shares.to(rows) @ rows[:, : len(own)]
     if len(own) > len(joined):

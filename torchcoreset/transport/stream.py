@@ -14,7 +14,20 @@ from .drift import Moments, features, first_moments, watched
 from .idle import ceiling, with_idle, without_idle
 from .multiscale import LEAST_SAMPLES
 from .problem import Problem
-from .running import FINE, Look, Running, advance, batch_sums, begin, least_smoothing, look_at, moved, rejuvenated
+from .running import (
+    FINE,
+    Look,
+    Running,
+    advance,
+    batch_sums,
+    begin,
+    is_due,
+    least_smoothing,
+    look_at,
+    moved,
+    rejuvenated,
+    smoothed,
+)
 
 # Batches remembered, and samples a point among them, before a stream is tracked.
 WARM_BATCHES, WARM_SAMPLES = 10.0, 10.0
@@ -170,8 +183,9 @@ class Seen:
         """All that are means over samples."""
         return self.look.mass, self.look.moments, self.look.gradient, self.features
 
-    def with_means(self, mass: Tensor, moments: Tensor, gradient: Tensor, features: Tensor) -> Seen:
+    def with_means(self, *means: Tensor) -> Seen:
         """The same with means over more samples than those here."""
+        mass, moments, gradient, features = means
         look = replace(self.look, mass=mass, moments=moments, gradient=gradient)
         return replace(self, look=look, features=features)
 
@@ -234,7 +248,8 @@ def follow(
     if seen is None:
         return _first(problem, points, samples, engine)
     assert memory is not None  # it has been looked at with one
-    sums = batch_sums(make_engine(problem, engine), seen.running, seen.look)
+    soft = smoothed(make_engine(problem, engine), seen.running) if is_due(seen.running) else None
+    sums = batch_sums(problem, seen.running, seen.look, soft)
     least = 0.0 if sums.overlap is None else least_smoothing(problem)
     after = advance(seen.running, sums, problem.b, least, forgetting)
     share = sums.worth / after.numbers.typical
