@@ -14,7 +14,7 @@ from torch import Tensor
 from .candidates import REACH, Candidates
 from .deterministic import mass_by_cell
 from .engine import LOWEST_EXPONENT, Engine, Entries, Meter, SoftEngine, SoftSums
-from .nearest import two_lowest
+from .nearest import lowest_place, two_lowest
 from .overlap import DENSE_POINTS
 from .problem import Problem
 
@@ -45,6 +45,10 @@ class DenseEngine(Engine):
             cells.append(cell)
             slacks.append(second - lowest)
         return torch.cat(cells), torch.cat(slacks)
+
+    def _nearest(self, v: Tensor) -> Tensor:
+        starts = range(0, len(self.problem.y), self._rows)
+        return torch.cat([lowest_place(self._reduced(slice(start, start + self._rows), v)) for start in starts])
 
     def candidates(self, v: Tensor, eta: float) -> SoftEngine:
         n, device = len(v), v.device

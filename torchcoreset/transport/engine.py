@@ -187,7 +187,7 @@ class Engine(SoftEngine):
     def nearest(self, v: Tensor) -> Tensor:
         """Index of the point nearest in c - v to each sample here, (m,) int64: a hard pass without its sums."""
         self._count()
-        return self._two_nearest(v - v.mean())[0]
+        return self._nearest(v - v.mean())
 
     def softmin(self, v: Tensor, eta: float) -> Tensor:
         """Smoothed c-transform -eta log sum_i b_i exp((v_i - c)/eta) of every sample, (m,) float64."""
@@ -215,6 +215,10 @@ class Engine(SoftEngine):
     @abstractmethod
     def _two_nearest(self, v: Tensor) -> tuple[Tensor, Tensor]:
         """Index of the point nearest to each sample in c - v, (m,) int64, and the slack to the second nearest, (m,)."""
+
+    def _nearest(self, v: Tensor) -> Tensor:
+        """The first of these, where it alone is asked for."""
+        return self._two_nearest(v)[0]
 
     @abstractmethod
     def _softmins(self, v: Tensor, eta: float) -> Tensor:

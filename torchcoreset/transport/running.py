@@ -49,7 +49,7 @@ SHARPEST, BLUNTEST = 0.05, 0.4  # ambiguity of the curvature's softmin, once man
 SHARPEN = 1.5  # factor by which eta may change at once
 # The curvature is renewed when the age has grown by a part of this, and at least every so many batches: a soft pass and
 # a factorisation cost more than all else.
-PART, SELDOM = 16, 16
+PART, SELDOM = 16, 32
 FEW = 128  # points up to which a product with an inverse, a fifth of the time of a solve, is worth the inversion
 LEAST = 1e-24  # eta where all points and samples are one: its reciprocal and the square of that are no overflow
 OVERDUE = 8.0  # samples, beyond log n, that an empty cell should have received before it is raised to the nearest one
