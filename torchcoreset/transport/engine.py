@@ -185,9 +185,9 @@ class Engine(SoftEngine):
         return HardPass(cell, cost, slack, self._mass(held), float(mean), float(value + problem.b @ v))
 
     def nearest(self, v: Tensor) -> Tensor:
-        """Index of the point nearest in c - v to each sample here, (m,) int64: a hard pass without its sums."""
+        """Index of the point nearest in c - v to each sample here, (m,) int64, for a centred v: `hard` without sums."""
         self._count()
-        return self._nearest(v - v.mean())
+        return self._nearest(v)
 
     def softmin(self, v: Tensor, eta: float) -> Tensor:
         """Smoothed c-transform -eta log sum_i b_i exp((v_i - c)/eta) of every sample, (m,) float64."""

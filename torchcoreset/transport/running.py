@@ -248,7 +248,7 @@ def moved(running: Running, points: Tensor, b: Tensor) -> Running:
 
 
 def look_at(engine: Engine, v: Tensor) -> Look:
-    """The cells of the samples here at a potential (n,)."""
+    """The cells of the samples here at a centred potential (n,)."""
     problem = engine.problem
     cell = engine.nearest(v)
     cost, gradient = assigned(problem.y, problem.x, problem.a, cell, problem.p, engine.rows)
