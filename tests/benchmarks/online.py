@@ -29,7 +29,7 @@ from torch import Tensor
 import torchcoreset as tc
 from torchcoreset.testing import NORMAL
 from torchcoreset.transport.choose import make_engine
-from torchcoreset.transport.curvature import Factorised
+from torchcoreset.transport.curvature import HELD, Factorised
 from torchcoreset.transport.problem import make_problem
 
 SIZE, BATCH = 10, 20
@@ -178,8 +178,12 @@ def cost(n: int, m: int, d: int, rounds: int) -> Cost:
 
     for _ in range(YOUTH):
         step()
-    problem, v, g = make_problem(x, batches[0]), loss.potential, torch.randn(n, dtype=torch.float64)
-    factor = Factorised(loss.curvature, 1.0, 0.01 * loss.curvature.diagonal())
+    problem, v, g = (
+        make_problem(x, batches[0]),
+        loss.potential,
+        torch.randn(n, generator=generator, dtype=torch.float64),
+    )
+    factor = Factorised(loss.curvature, 1.0, HELD * loss.curvature.diagonal())
     work = (step, lambda: make_engine(problem, "auto").hard(v), lambda: factor.solution(g))
     times = [[milliseconds(task) for task in work] for _ in range(rounds)]
     medians = [statistics.median(column) for column in zip(*times, strict=True)]

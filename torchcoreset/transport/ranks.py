@@ -4,9 +4,10 @@ Every rank holds some of the samples and all of the points. Sums over samples ar
 and in one message; rows that all need are gathered in the order of the ranks. Each rank then goes on with the same
 numbers, bit for bit, so that all take the same decisions: ranks must run the same software on the same kind of device.
 
-Before any sum a call begins with `agree`: each rank checks its own inputs and tells the others how that went. So bad
-input on one rank, such as an empty batch, is an error on all of them, and no rank waits for a sum that never comes. A
-rank that does not call at all is noticed by the group's own timeout.
+A call begins with `agree`: each rank checks its own inputs and tells the others how that went. So bad input on one
+rank, such as an empty batch, is an error on all of them, and no rank waits for a sum that never comes. Sums that a rank
+can form before it has heard from the others ride in that message, which is as long for all calls. A rank that does not
+call at all is noticed by the group's own timeout.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ CALLS = (
 )  # fmt: skip
 # Numbers that every call begins with. All are as long: gloo aborts the process if two ranks' messages differ in length.
 FACTS = 14
-ROOM = 1008  # numbers more that ride in that message: 8 KiB in all take no longer than a few bytes
+ROOM = 1008  # numbers more that ride in that message: 8 KiB a rank take no longer than a few bytes
 BITS = 16  # of a number that one round of a selection settles: half a megabyte of counts
 LONGEST = 300  # characters of another rank's error
 

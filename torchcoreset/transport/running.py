@@ -48,7 +48,7 @@ FINE = 50  # samples a point that a curvature is computed from, at most
 SHARPEST, BLUNTEST = 0.05, 0.4  # ambiguity of the curvature's softmin, once many samples have been seen and at first
 SHARPEN = 1.5  # factor by which eta may change at once
 # The curvature is renewed when the age has grown by a part of this, and at least every so many batches: a soft pass and
-# a factorisation cost more than all else.
+# a factorisation cost more than all else. Every 16 batches in place of 32 is no more accurate (measured).
 PART, SELDOM = 16, 32
 FEW = 128  # points up to which a product with an inverse, a fifth of the time of a solve, is worth the inversion
 LEAST = 1e-24  # eta where all points and samples are one: its reciprocal and the square of that are no overflow
