@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from contextlib import suppress
@@ -78,7 +79,7 @@ def check_finite(
     """
     # One pass, without a temporary as large as the data; NaN comes through both ends.
     low, high = torch.aminmax(rows)
-    if bool(torch.isfinite(high - low)):
+    if math.isfinite(float(high - low)):
         return
     finite = torch.isfinite(rows)
     bad = (~finite.all(1)).nonzero()[:, 0].tolist()

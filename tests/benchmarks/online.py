@@ -2,12 +2,16 @@
 
     python -m tests.benchmarks.online            # some minutes
     python -m tests.benchmarks.online --quick    # some seconds
+    python -m tests.benchmarks.online --cost     # what a step costs, half a minute
 
 N(0, 1), 10 points, batches of 20, whose optimum is known. One table with two parts. Points: plain SGD with a rate of
 n / 2 (p = 2) or n / 5 (p = 1) over sqrt(k), points averaged with weights k^2; ways differ in the potential at which a
 batch is measured. Potential: the optimal points stand still, and the part of W_p^p that the semi-dual of the potential
 misses is shown; here POT's own function is called, which solves for points that are fixed. Its rate is in the unit of
 the cost, and taken from a small grid: what it needs is found by trying.
+
+The cost of a step, value and gradient, is set against two hard passes over its batch and a solve with an n x n factor:
+what any second-order step has to do. Renewals of the curvature are in the mean. One thread, float32, CPU time.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,10 +28,15 @@ from torch import Tensor
 
 import torchcoreset as tc
 from torchcoreset.testing import NORMAL
+from torchcoreset.transport.choose import make_engine
+from torchcoreset.transport.curvature import HELD, Factorised
+from torchcoreset.transport.problem import make_problem
 
 SIZE, BATCH = 10, 20
 RATES = {1: 0.2, 2: 0.5}  # of the points, times n / sqrt(k)
 GRID = (0.01, 0.03, 0.1, 0.3)  # rates of averaged gradients, in units of their default sqrt(n batch)
+SIZES = ((10, 20, 1), (100, 1000, 8), (500, 5000, 16))  # n, m, d of the steps whose cost is measured
+YOUTH, PERIOD = 300, 64  # steps before any is timed, and steps that are timed at once: some renewals of the curvature
 Point = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -136,18 +145,91 @@ def measured(task: str, way: str, p: int, batches: int, seeds: int) -> Row:
     )  # fmt: skip
 
 
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """Medians over rounds, milliseconds: of a step, of a hard pass over its batch, of a solve with an n x n factor."""
+
+    n: int
+    m: int
+    d: int
+    step: float
+    hard: float
+    solve: float
+
+    @property
+    def ratio(self) -> float:
+        """Of a step to two passes and a solve."""
+        return self.step / (2 * self.hard + self.solve)
+
+
+def cost(n: int, m: int, d: int, rounds: int) -> Cost:
+    """What a step costs with a batch of m samples, and what its parts do; points move as in a training."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.nn.Parameter(torch.randn(n, d, generator=generator))
+    batches = [torch.randn(m, d, generator=generator) for _ in range(16)]
+    loss, steps = tc.CoresetLoss(online=True), 0
+
+    def step() -> None:
+        nonlocal steps
+        steps += 1
+        (gradient,) = torch.autograd.grad(loss(x, batches[steps % len(batches)]), x)
+        with torch.no_grad():
+            x.sub_(gradient, alpha=0.2 * n * steps**-0.5)
+
+    for _ in range(YOUTH):
+        step()
+    problem, v, g = (
+        make_problem(x, batches[0]),
+        loss.potential,
+        torch.randn(n, generator=generator, dtype=torch.float64),
+    )
+    factor = Factorised(loss.curvature, 1.0, HELD * loss.curvature.diagonal())
+    work = (step, lambda: make_engine(problem, "auto").hard(v), lambda: factor.solution(g))
+    times = [[milliseconds(task) for task in work] for _ in range(rounds)]
+    medians = [statistics.median(column) for column in zip(*times, strict=True)]
+    return Cost(n=n, m=m, d=d, step=medians[0], hard=medians[1], solve=medians[2])
+
+
+def milliseconds(task: Callable[[], object]) -> float:
+    """CPU time of a call, the mean over PERIOD of them."""
+    began = time.process_time()
+    for _ in range(PERIOD):
+        task()
+    return 1e3 * (time.process_time() - began) / PERIOD
+
+
+def costs(sizes: Iterable[tuple[int, int, int]], rounds: int) -> list[Cost]:
+    """Print a line for each size."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    print(f"{'n':>4}{'m':>6}{'d':>4}{'step, ms':>12}{'hard pass':>12}{'solve':>9}{'step / (2 passes + solve)':>28}")
+    found = []
+    try:
+        for size in sizes:
+            found.append(one := cost(*size, rounds))
+            parts = f"{one.step:>12.3f}{one.hard:>12.3f}{one.solve:>9.3f}{one.ratio:>28.2f}"
+            print(f"{one.n:>4}{one.m:>6}{one.d:>4}{parts}", flush=True)
+    finally:
+        torch.set_num_threads(threads)
+    return found
+
+
 def line(row: Row) -> str:
     """A line of the table."""
     return f"{row.task:11}{row.p:>2}  {row.way:30}{row.batches:>9,}{100 * row.excess:>11.3f} %{row.seconds:>10.2f}"
 
 
-def main(arguments: list[str] | None = None) -> list[Row]:
-    """Print a line for each way, as it ends."""
+def main(arguments: list[str] | None = None) -> list[Row] | list[Cost]:
+    """Print a line for each way, as it ends, or for each size of a step."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.online", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few batches, one seed")
     parser.add_argument("--batches", type=int, nargs="+", help="other numbers of batches")
-    quick = parser.parse_args(arguments).quick
-    counts = parser.parse_args(arguments).batches or ([200] if quick else [2000, 20_000])
+    parser.add_argument("--cost", action="store_true", help="what a step costs; with --quick the smallest alone")
+    chosen = parser.parse_args(arguments)
+    quick = chosen.quick
+    if chosen.cost:
+        return costs(SIZES[:1] if quick else SIZES, 1 if quick else 5)
+    counts = chosen.batches or ([200] if quick else [2000, 20_000])
     print(f"N(0, 1), n = {SIZE}, batches of {BATCH}; medians of {1 if quick else 5} seeds, of CPU seconds too")
     print(f"{'task':11}{'p':>2}  {'potential':30}{'batches':>9}{'excess':>13}{'seconds':>10}", flush=True)
     rows = []

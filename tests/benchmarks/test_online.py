@@ -21,3 +21,12 @@ def test_the_table(capsys: pytest.CaptureFixture) -> None:
     for task in online.TASKS:
         (ours,) = [row.excess for row in rows if row.task == task and row.p == 2 and row.way == "online"]
         assert ours < 0.1
+
+
+def test_the_cost_of_a_step(capsys: pytest.CaptureFixture) -> None:
+    (cost,) = online.main(["--cost", "--quick"])
+    assert (cost.n, cost.m, cost.d) == online.SIZES[0]
+    assert cost.ratio == cost.step / (2 * cost.hard + cost.solve) > 0
+    head, line = capsys.readouterr().out.splitlines()
+    assert head.split()[:2] == ["n", "m"]
+    assert line.split()[-1] == f"{cost.ratio:.2f}"

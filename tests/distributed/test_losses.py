@@ -9,6 +9,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import torchcoreset as tc
 from torchcoreset.errors import RankError
+from torchcoreset.transport.ranks import Ranks
 
 from .pair import Pair
 
@@ -68,6 +69,34 @@ def test_it_is_that_of_the_union(pair: Pair, sizes: tuple[int, ...], steps: int,
     assert all(torch.equal(found[0][2][name], found[1][2][name]) for name in state)
     again = pair.all(descend, x, batches, options)
     assert torch.equal(again[0][1], found[0][1])
+
+
+def test_sums_that_do_not_fit_into_the_first_message(pair: Pair) -> None:
+    x, batches = normal(150, 8, 99), stream((400, 300), 4, d=8)
+    values, points, _ = descend(None, x, batches, {"online": True})
+    for rank_values, rank_points, _ in pair.all(descend, x, batches, {"online": True}):
+        assert rank_values == pytest.approx(values, rel=1e-9)
+        assert torch.allclose(rank_points, points, rtol=0, atol=1e-9)
+
+
+def counted(rank: int, x: Tensor, batches: Batches) -> list[int]:
+    """Messages of each step."""
+    sent, exchange = [], Ranks._exchange
+    loss = tc.CoresetLoss(online=True, group="world")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Ranks, "_exchange", lambda ranks, message: (sent.append(len(counts)), exchange(ranks, message)))
+        counts: list[int] = []
+        for batch in batches:
+            loss(x, batch[rank])
+            counts.append(sent.count(len(counts)))
+    return counts
+
+
+def test_a_step_takes_one_message_and_another_where_the_curvature_is_due(pair: Pair) -> None:
+    for sizes in ((20, 30), (700, 500)):
+        for counts in pair.all(counted, normal(8, 2, 99), stream(sizes, 60)):
+            assert set(counts[1:]) == {1, 2}
+            assert counts.count(1) > 25
 
 
 def test_weighted_batches(pair: Pair) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from torchcoreset.transport.nearest import COLUMNS, FOLD_FROM, two_lowest
+from torchcoreset.transport.nearest import COLUMNS, FOLD_FROM, lowest_place, two_lowest
 
 EDGES = [FOLD_FROM + step for step in (-1, 0, 1, COLUMNS - 1, COLUMNS, COLUMNS + 1)]
 every_length = pytest.mark.parametrize("n", [1, 2, 3, 31, 32, 33, 100, *EDGES, 511, 512, 600, 699, 700])
@@ -22,6 +22,7 @@ def check(table: Tensor) -> None:
         assert torch.equal(torch.stack((lowest, second), 1), expected)
     assert torch.equal(table.gather(1, place[:, None])[:, 0], lowest)
     assert torch.equal(lowest, table.amin(1))
+    assert torch.equal(table.gather(1, lowest_place(table)[:, None])[:, 0], lowest)
 
 
 @every_length
@@ -30,6 +31,7 @@ def test_they_are_those_of_sorting(n: int, dtype: torch.dtype, generator: torch.
     table = torch.randn(40, n, dtype=dtype, generator=generator)
     place = two_lowest(table.clone())[1]
     assert torch.equal(place, table.argmin(1))
+    assert torch.equal(lowest_place(table), place)
     check(table)
 
 

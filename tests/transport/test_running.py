@@ -18,8 +18,11 @@ from torchcoreset.transport.running import (
     batch_sums,
     begin,
     ceiling,
+    is_due,
+    look_at,
     moved,
     rejuvenated,
+    smoothed,
     surprise,
     worth_of,
 )
@@ -38,7 +41,8 @@ def begun(x: Tensor, y: Tensor, p: float = 2) -> tuple[Running, Problem]:
 
 def sums_of(running: Running, x: Tensor, y: Tensor, a: Tensor | None = None) -> BatchSums:
     engine = make_engine(make_problem(x, y, 2, None, a), "dense")
-    return batch_sums(engine, running, engine.hard(running.potential))
+    soft = smoothed(engine, running) if is_due(running) else None
+    return batch_sums(engine.problem, running, look_at(engine, running.potential), soft)
 
 
 @either_power

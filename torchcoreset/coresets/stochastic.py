@@ -22,11 +22,9 @@ import torch
 from torch import Generator, Tensor
 
 from ..errors import DriftWarning
-from ..losses.envelope import position_gradients
 from ..sources import Source
 from ..transport.problem import make_problem
-from ..transport.result import Coupling
-from ..transport.stream import Memory, StreamTransport, follow
+from ..transport.stream import Memory, StreamTransport, follow, see
 
 
 class StochasticDescent:
@@ -67,7 +65,7 @@ class StochasticDescent:
         self.average = points.to(torch.float64, copy=True)
         self.batch = self.largest_batch = points
         self._memory: Memory | None = None
-        self._plan: Coupling | None = None
+        self._gradient: Tensor | None = None
         self._scale: float | None = None
         self._steps = 0
 
@@ -82,10 +80,10 @@ class StochasticDescent:
         if self._steps == 0 or len(batch) >= len(self.largest_batch):
             self.largest_batch = self.batch
         problem = make_problem(self.points, self.batch, self.p, self.weights)
-        result, self._plan, self._memory, drift = follow(
-            self._memory, problem, self.points, self.batch, forgetting=0.0, engine=self.engine
-        )
-        if drift:
+        seen = see(self._memory, problem, self.points, self.batch, self.engine)
+        found = follow(self._memory, problem, self.points, self.batch, seen, forgetting=0.0, engine=self.engine)
+        result, self._gradient, self._memory = found.transport, found.gradient, found.memory
+        if found.is_new:
             message = (
                 f"source: the distribution of the batches has moved, as batch {result.batches} shows: means or spreads "
                 "of the last ones differ from those of all by more than chance explains, and the points follow them. "
@@ -96,16 +94,14 @@ class StochasticDescent:
 
     def move(self, result: StreamTransport) -> None:
         """One step on the batch that was just evaluated."""
-        assert self._plan is not None  # evaluated
+        assert self._gradient is not None  # evaluated
         if self._scale is None:
             cost = result.transform + result.potential[result.assignment]
             # At a cost of 0 every point sits on its samples, and so does the gradient: any scale does.
             self._scale = max(float(cost.mean()), torch.finfo(self.points.dtype).tiny) ** (1 / self.p)
         self._steps += 1
-        gradient, _ = position_gradients(self.points, self.batch, self._plan, self.p, True, False)
-        assert gradient is not None
         mass = torch.maximum(self.weights.double(), result.cell_mass)[:, None]
-        direction = gradient / mass.where(mass > 0, 1.0) / (self.p * self._scale ** (self.p - 2))
+        direction = self._gradient / mass.where(mass > 0, 1.0) / (self.p * self._scale ** (self.p - 2))
         self.points = (self.points - self.rate / self._steps**0.5 * direction).to(self.points.dtype)
         averaged = max(1, self._steps - self.average_from)
         self.average += (self.points.double() - self.average) / averaged

@@ -14,7 +14,7 @@ from ..transport.stream import MEMORY_DIMENSIONS, Memory
 from .discrepancy import Discrepancy, EnergySettings, MMDSettings
 from .kernels import KernelFunction
 from .memory import Remembered
-from .online import OnlineSettings, stream_value
+from .online import OnlineSettings, report, stream_value
 from .sinkhorn import SinkhornSettings
 from .uncompiled import uncompiled
 from .wasserstein import WassersteinSettings
@@ -203,7 +203,7 @@ class CoresetLoss(nn.Module):
             tensors = found.memory.tensors()
             self._stream, self._written = found.memory, _writes(tensors)
             self._buffers.update(tensors)  # 13 calls of setattr would take longer than the batch
-            found.report()
+            report(found)
         return value
 
     def _memory_of_stream(self) -> Memory | None:

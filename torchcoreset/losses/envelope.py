@@ -113,7 +113,7 @@ class _Envelope(torch.autograd.Function):
                 f"points: the value of {call.name} is {call.solved.value:.3g}, which {dtype} cannot hold. "
                 "Scale points and samples down, or pass float64 points."
             )
-        return points.new_tensor(call.solved.value, dtype=dtype)
+        return points.new_full((), call.solved.value, dtype=dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

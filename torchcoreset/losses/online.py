@@ -17,11 +17,12 @@ from torch import Tensor
 from ..errors import DriftWarning
 from ..tensors import is_real
 from ..transport.choose import check_engine
+from ..transport.cost import paired_gradient
 from ..transport.problem import check_power
 from ..transport.ranks import as_ranks, check_group
-from ..transport.shard import problem_on
-from ..transport.stream import Memory, StreamTransport, follow
-from .envelope import Solved, attach, solved_plan
+from ..transport.shard import Shard, problem_with
+from ..transport.stream import Followed, Memory, follow, see
+from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .wasserstein import as_inputs
 
 
@@ -45,29 +46,15 @@ class OnlineSettings:
             )
 
 
-@dataclass(frozen=True)
-class Followed:
-    """What a call has found out.
-
-    Attributes:
-        transport: the batch, measured.
-        memory: what is remembered after it.
-        drift: whether this batch is the first to show a drift.
-    """
-
-    transport: StreamTransport
-    memory: Memory
-    drift: bool
-
-    def report(self) -> None:
-        """Warn of a drift."""
-        if self.drift:
-            message = (
-                f"the stream's distribution has moved, as batch {self.transport.batches} shows: means or spreads "
-                "of the last batches' columns differ from those of all remembered by more than chance explains. "
-                f"{self.transport.status.remedy}"
-            )
-            warnings.warn(DriftWarning(message, self.transport), stacklevel=3)
+def report(found: Followed) -> None:
+    """Warn of a drift."""
+    if found.is_new:
+        message = (
+            f"the stream's distribution has moved, as batch {found.transport.batches} shows: means or spreads "
+            "of the last batches' columns differ from those of all remembered by more than chance explains. "
+            f"{found.transport.status.remedy}"
+        )
+        warnings.warn(DriftWarning(message, found.transport), stacklevel=3)
 
 
 def stream_value(
@@ -80,15 +67,24 @@ def stream_value(
     """
 
     def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
-        state = None if memory is None else memory.running.counters
-        problem = problem_on(
+        rows = (x.detach(), y.detach())
+        problem, seen = problem_with(
             as_ranks(settings.group), "CoresetLoss(online=True)", x, y, settings.p, point_weights, sample_weights,
-            state=state,
+            lambda problem: see(memory, problem, *rows, settings.engine),
+            state=None if memory is None else memory.running.counters,
         )  # fmt: skip
-        result, plan, after, drift = follow(
-            memory, problem, x.detach(), y.detach(), forgetting=settings.forgetting, engine=settings.engine
-        )
-        found = Followed(result, after, drift)
-        return solved_plan(problem, result.value, found, plan, result.potential, result.transform, x, y)
+        found = follow(memory, problem, *rows, seen, forgetting=settings.forgetting, engine=settings.engine)
+        result = found.transport
+
+        def derivatives(inputs: Inputs, needed: Needed) -> Derivatives:
+            in_samples = None
+            if needed[1]:
+                push = paired_gradient(inputs[1], inputs[0][result.assignment], settings.p)
+                in_samples = push.mul_(-problem.a[:, None])
+            return found.gradient, in_samples, result.potential, result.transform
+
+        # The mean of the transform over all samples is the value itself, for a potential that is centred.
+        union = (result.value, float(problem.a.sum())) if isinstance(problem, Shard) else None
+        return Solved(result.value, found, derivatives, union)
 
     return attach("CoresetLoss(online=True)", solve_now, *as_inputs(points, samples, point_weights, sample_weights))

@@ -40,11 +40,30 @@ def paired_gradient(y: Tensor, x: Tensor, p: float) -> Tensor:
     Where x = y the zero subgradient is taken; p = 1 would give 0/0 there.
     """
     difference = x.double() - y.double()
-    if p == 2:
-        return difference.mul_(2)
-    distance = difference.square().sum(1, keepdim=True).sqrt_()
-    factor = torch.where(distance > 0, p * distance.clamp(min=torch.finfo(torch.float64).tiny).pow(p - 2), 0.0)
-    return difference.mul_(factor)
+    return difference.mul_(_slope(difference.square().sum(1), p)[:, None]) if p != 2 else difference.mul_(2)
+
+
+def assigned(y: Tensor, x: Tensor, a: Tensor, cell: Tensor, p: float, block: int) -> tuple[Tensor, Tensor]:
+    """Costs (m,) of samples y (m, d) at the points x (n, d) of their cells (m,), and the gradient (n, d) of a @ costs.
+
+    Both float64, from one difference: `paired` and `paired_gradient` at once, in blocks of samples.
+    """
+    costs, gradient = [], torch.zeros_like(x, dtype=torch.float64)
+    for start in range(0, len(y), block):
+        part = slice(start, start + block)
+        cells = cell[part]
+        difference = x[cells].double() - y[part].double()
+        square = difference.square().sum(1)
+        weight = a[part] * (2 if p == 2 else _slope(square, p))
+        gradient.index_add_(0, cells, difference.mul_(weight[:, None]))
+        costs.append(from_square_(square, p))
+    return torch.cat(costs), gradient
+
+
+def _slope(square: Tensor, p: float) -> Tensor:
+    """p |x - y|^(p-2) from squared distances, and 0 where that is 0."""
+    least = torch.finfo(torch.float64).tiny
+    return torch.where(square > 0, p * square.sqrt().clamp_(min=least).pow_(p - 2), 0.0)
 
 
 def from_square_(square: Tensor, p: float) -> Tensor:

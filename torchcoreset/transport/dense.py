@@ -6,6 +6,7 @@ x (n, d) points, y (m, d) samples, a (m,) weights      v (n,) potential      eta
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -13,13 +14,12 @@ from torch import Tensor
 from .candidates import REACH, Candidates
 from .deterministic import mass_by_cell
 from .engine import LOWEST_EXPONENT, Engine, Entries, Meter, SoftEngine, SoftSums
-from .nearest import two_lowest
+from .nearest import lowest_place, two_lowest
 from .overlap import DENSE_POINTS
 from .problem import Problem
 
 SPARSE_FROM = 256  # points from which lists pay on a CPU; a GPU needs them only where n x n numbers are too many
 SPARSE_FILL = 0.25  # part of all pairs beyond which lists cost more than they save
-ALL = slice(None)
 SUPPLY = 2  # times its weight of samples that list a point: one with less could starve
 CHUNK = 1 << 22  # elements of a block with all samples of some points
 DECIDED = 1e-3  # a sample that sends less than this away from its first point adds nothing to the curvature
@@ -31,8 +31,11 @@ class DenseEngine(Engine):
     def __init__(self, problem: Problem, meter: Meter | None = None) -> None:
         super().__init__(problem, meter)
         self._x2 = problem.x.square().sum(1)
-        self._y2 = problem.y.square().sum(1)
         self._rows = max(16, self._elements // len(problem.x))
+
+    @cached_property
+    def _y2(self) -> Tensor:
+        return self.problem.y.square().sum(1)  # a hard pass for p = 2 has no use for it
 
     def _two_nearest(self, v: Tensor) -> tuple[Tensor, Tensor]:
         cells, slacks = [], []
@@ -42,6 +45,10 @@ class DenseEngine(Engine):
             cells.append(cell)
             slacks.append(second - lowest)
         return torch.cat(cells), torch.cat(slacks)
+
+    def _nearest(self, v: Tensor) -> Tensor:
+        starts = range(0, len(self.problem.y), self._rows)
+        return torch.cat([lowest_place(self._reduced(slice(start, start + self._rows), v)) for start in starts])
 
     def candidates(self, v: Tensor, eta: float) -> SoftEngine:
         n, device = len(v), v.device
@@ -146,11 +153,13 @@ class DenseEngine(Engine):
         share.sub_(lowest).mul_(-1 / eta).clamp_(min=LOWEST_EXPONENT).exp_()
         return share, lowest, share.sum(1, keepdim=True)
 
-    def _reduced(self, rows: slice | Tensor, v: Tensor, points: slice | Tensor = ALL) -> Tensor:
-        """c(y, x) - v for some samples and points; for p = 2 without the constant |y|^2 of each row."""
+    def _reduced(self, rows: slice | Tensor, v: Tensor, points: Tensor | None = None) -> Tensor:
+        """c(y, x) - v for some samples and some or all points; for p = 2 without the constant |y|^2 of each row."""
         problem = self.problem
-        x, x2, y = problem.x[points], self._x2[points], problem.y[rows]
-        v = v[points].to(x.dtype)
+        x, x2, y = problem.x, self._x2, problem.y[rows]
+        v = v.to(x.dtype)
+        if points is not None:
+            x, x2, v = x[points], x2[points], v[points]
         if problem.p == 2:
             return torch.addmm(x2 - v, y, x.t(), alpha=-2)
         square = torch.addmm(x2, y, x.t(), alpha=-2)

@@ -41,6 +41,7 @@ class HardPass:
         cost: (m,) float64 cost c to that point.
         slack: (m,) distance in c - v from the nearest to the second nearest point (infinite when n = 1).
         mass: (n,) float64 mass of each cell.
+        mean: of the cost over all samples.
         dual: semi-dual value, a lower bound of W_p^p.
     """
 
@@ -48,6 +49,7 @@ class HardPass:
     cost: Tensor
     slack: Tensor
     mass: Tensor
+    mean: float
     dual: float
 
 
@@ -185,8 +187,13 @@ class Engine(SoftEngine):
         # A common offset moves no cell, but float32 would round v to it.
         cell, slack = self._two_nearest(v - v.mean())
         cost = self._cost_to(cell)
-        dual = float(problem.a @ (cost - v[cell]) + problem.b @ v)
-        return HardPass(cell, cost, slack, self._cell_mass(cell), dual)
+        held, mean, value = problem.added(self._held(cell), problem.a @ cost, problem.a @ (cost - v[cell]))
+        return HardPass(cell, cost, slack, self._mass(held), float(mean), float(value + problem.b @ v))
+
+    def nearest(self, v: Tensor) -> Tensor:
+        """Index of the point nearest in c - v to each sample here, (m,) int64, for a centred v: `hard` without sums."""
+        self._count()
+        return self._nearest(v)
 
     def softmin(self, v: Tensor, eta: float) -> Tensor:
         """Smoothed c-transform -eta log sum_i b_i exp((v_i - c)/eta) of every sample, (m,) float64."""
@@ -215,6 +222,10 @@ class Engine(SoftEngine):
     def _two_nearest(self, v: Tensor) -> tuple[Tensor, Tensor]:
         """Index of the point nearest to each sample in c - v, (m,) int64, and the slack to the second nearest, (m,)."""
 
+    def _nearest(self, v: Tensor) -> Tensor:
+        """The first of these, where it alone is asked for."""
+        return self._two_nearest(v)[0]
+
     @abstractmethod
     def _softmins(self, v: Tensor, eta: float) -> Tensor:
         """The softmin of every sample, (m,) float64."""
@@ -222,14 +233,25 @@ class Engine(SoftEngine):
     def _cost_to(self, cell: Tensor) -> Tensor:
         """Cost of sending each sample to its point, (m,) float64, in blocks of samples."""
         x, y, p = self.problem.x, self.problem.y, self.problem.p
-        rows = max(16, self._elements // max(x.shape))
-        blocks = zip(torch.split(y, rows), torch.split(cell, rows), strict=True)
+        blocks = zip(torch.split(y, self.rows), torch.split(cell, self.rows), strict=True)
         return torch.cat([paired(y_block, x[cells], p) for y_block, cells in blocks])
 
-    def _cell_mass(self, cell: Tensor) -> Tensor:
-        if self.problem.equal:  # counts are exact, sums of 1/m are not
-            return torch.bincount(cell, minlength=len(self.problem.x)).double() / len(cell)
-        return mass_by_cell(cell, self.problem.a, len(self.problem.x))
+    def cell_mass(self, cell: Tensor) -> Tensor:
+        """Mass of the samples here in each cell, (n,)."""
+        return self._mass(self._held(cell))
+
+    def _held(self, cell: Tensor) -> Tensor:
+        """What the cells hold: numbers of samples where all weights are equal, for these are exact, and else mass."""
+        n = len(self.problem.x)
+        return torch.bincount(cell, minlength=n) if self.problem.equal else mass_by_cell(cell, self.problem.a, n)
+
+    def _mass(self, held: Tensor) -> Tensor:
+        return held.double() / self.problem.count if self.problem.equal else held
+
+    @property
+    def rows(self) -> int:
+        """Samples of one block of work of size samples x dimension."""
+        return max(16, self._elements // max(self.problem.x.shape))
 
 
 def shuffled(m: int, count: int) -> Tensor:

@@ -55,6 +55,16 @@ class Problem:
         """Mean square of the norm of a sample."""
         return float(self.a @ self.y.double().square().sum(1))
 
+    @property
+    def concentration(self) -> float:
+        """Sum of the squares of all sample weights."""
+        return float(self.a @ self.a)
+
+    @cached_property
+    def support(self) -> Tensor | None:
+        """Which points have weight, (n,) bool; None if all do."""
+        return None if float(self.b.min()) > 0 else self.b > 0
+
     # What follows asks for all samples, which need not all be here: see `Shard`.
 
     @property
@@ -66,9 +76,9 @@ class Problem:
         """Sums over all samples, from those over the samples here."""
         return sums
 
-    def mean(self, values: Tensor) -> float:
-        """Weighted mean of the values (m,) of all samples."""
-        return float(self.totals(self.a @ values))
+    def added(self, *sums: Tensor) -> tuple[Tensor, ...]:
+        """The same for several at once."""
+        return sums
 
     def least(self, values: Tensor) -> Tensor:
         """The least over all samples, from that over the samples here."""

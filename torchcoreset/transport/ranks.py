@@ -4,13 +4,15 @@ Every rank holds some of the samples and all of the points. Sums over samples ar
 and in one message; rows that all need are gathered in the order of the ranks. Each rank then goes on with the same
 numbers, bit for bit, so that all take the same decisions: ranks must run the same software on the same kind of device.
 
-Before any sum a call begins with `agree`: each rank checks its own inputs and tells the others how that went. So bad
-input on one rank, such as an empty batch, is an error on all of them, and no rank waits for a sum that never comes. A
-rank that does not call at all is noticed by the group's own timeout.
+A call begins with `agree`: each rank checks its own inputs and tells the others how that went. So bad input on one
+rank, such as an empty batch, is an error on all of them, and no rank waits for a sum that never comes. Sums that a rank
+can form before it has heard from the others ride in that message, which is as long for all calls. A rank that does not
+call at all is noticed by the group's own timeout.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,7 +33,8 @@ CALLS = (
 )  # fmt: skip
 # Numbers that every call begins with. All are as long: gloo aborts the process if two ranks' messages differ in length.
 FACTS = 14
-BITS = 8  # of a number that one round of a selection settles
+ROOM = 1008  # numbers more that ride in that message: 8 KiB a rank take no longer than a few bytes
+BITS = 16  # of a number that one round of a selection settles: half a megabyte of counts
 LONGEST = 300  # characters of another rank's error
 
 
@@ -72,36 +75,65 @@ class Ranks:
         self._exchange(lambda: self._dist.all_gather(rows, sent, group=self._group))
         return torch.stack(rows).to(row.device)
 
-    def gather(self, *columns: Tensor) -> list[tuple[Tensor, ...]]:
-        """Rows of every rank, as many as each has: for each rank the columns, (rows, ...), in their own types."""
-        counts = self.table(torch.tensor([len(columns[0])])).flatten().tolist()
-        gathered = [self._padded(column, counts) for column in columns]
-        return list(zip(*gathered, strict=True))
+    def gather(self, *columns: Tensor, counts: Sequence[int] | None = None) -> list[tuple[Tensor, ...]]:
+        """Rows of every rank, as many as each has: for each rank the columns, (rows, ...), in their own types.
+
+        They travel as bytes in one message, after another for the `counts` of rows, (size,), where these are unknown.
+        """
+        if counts is None:
+            counts = self.table(torch.tensor([len(columns[0])])).flatten().tolist()
+        widths = [column.element_size() * math.prod(column.shape[1:]) for column in columns]
+        sent = torch.zeros(max(counts), sum(widths), dtype=torch.uint8, device=self._device)
+        for column, place in zip(columns, torch.split(sent, widths, 1), strict=True):
+            place[: len(column)] = column.detach().contiguous().view(torch.uint8).view(len(column), place.shape[1])
+        whole = [torch.empty_like(sent) for _ in counts]
+        self._exchange(lambda: self._dist.all_gather(whole, sent, group=self._group))
+        return [
+            tuple(
+                part.contiguous().view(column.dtype).view(count, *column.shape[1:]).to(column.device)
+                for column, part in zip(columns, torch.split(rows[:count], widths, 1), strict=True)
+            )
+            for count, rows in zip(counts, whole, strict=True)
+        ]
 
     def agree(
         self, call: str, prepare: Callable[[], tuple[T, Sequence[float]]], width: int, why: str = ""
     ) -> tuple[T, Tensor]:
-        """Prepare on every rank, and go on only if all could.
+        """`agree_with` nothing else: what `prepare` made here, and the numbers of all ranks, (size, width) float64."""
+
+        def prepare_alone() -> tuple[T, Sequence[float], Tensor]:
+            return *prepare(), torch.empty(0, dtype=torch.float64)
+
+        return self.agree_with(call, prepare_alone, width, why)[:2]
+
+    def agree_with(
+        self, call: str, prepare: Callable[[], tuple[T, Sequence[float], Tensor]], width: int, why: str = ""
+    ) -> tuple[T, Tensor, Tensor]:
+        """Prepare on every rank, and go on only if all could: one message, in which other numbers may ride.
 
         Args:
             call: which of CALLS this is.
-            prepare: checks this rank's inputs; returns what it has made of them, and `width` numbers for the others.
+            prepare: checks this rank's inputs; returns what it has made of them, `width` numbers for the others, and
+                a row (k,) float64 of which they get the first ROOM.
             width: how many numbers, at most FACTS.
             why: what to do if it fails on another rank.
 
         Returns:
-            What `prepare` made here, and the numbers of all ranks, (size, width) float64.
+            What `prepare` made here, the numbers of all ranks, (size, width) float64 on the CPU, and their rows,
+            (size, ROOM), zeros behind their end.
 
         Raises:
             RankError: `prepare` failed on another rank, which raises its own error; or that is in another call.
         """
-        error, made, facts = None, None, [0.0] * FACTS
+        error, made, facts, row = None, None, [0.0] * FACTS, torch.empty(0, dtype=torch.float64)
         try:
-            made, told = prepare()
+            made, told, row = prepare()
             facts[:width] = [float(number) for number in told]
         except Exception as failure:
             error = failure
-        table = self.table(torch.tensor([CALLS.index(call), error is not None, *facts], dtype=torch.float64))
+        head = row.new_tensor([CALLS.index(call), error is not None, *facts])
+        whole = self.table(torch.cat((head, row[:ROOM], row.new_zeros(max(0, ROOM - len(row))))))
+        table, rows = whole[:, : len(head)].cpu(), whole[:, len(head) :]
         calls, failed = table[:, 0].long().tolist(), table[:, 1].nonzero()[:, 0].tolist()
         if len(set(calls)) > 1:
             others = ", ".join(f"rank {rank} in {CALLS[at]}" for rank, at in enumerate(calls))
@@ -117,7 +149,7 @@ class Ranks:
                 f"group: {call} failed on rank {failed[0]} of {self.size}: {messages[failed[0]]} {why}".rstrip()
             )
         assert made is not None
-        return made, table[:, 2 : 2 + width]
+        return made, table[:, 2 : 2 + width], rows
 
     def agree_on(
         self, call: str, prepare: Callable[[], tuple[T, Sequence[float]]], names: Sequence[str], why: str = ""
@@ -150,14 +182,6 @@ class Ranks:
         row = torch.zeros(4 * LONGEST, dtype=torch.uint8)
         row[: len(sent)] = torch.tensor(sent, dtype=torch.uint8)
         return [bytes(line).rstrip(b"\0").decode(errors="replace") for line in self.table(row).tolist()]
-
-    def _padded(self, column: Tensor, counts: list[int]) -> list[Tensor]:
-        """One column of every rank, sent with as many rows as the longest has."""
-        sent = column.detach().new_zeros((max(counts), *column.shape[1:]), device=self._device)
-        sent[: len(column)] = column.detach().to(self._device)
-        whole = [torch.empty_like(sent) for _ in counts]
-        self._exchange(lambda: self._dist.all_gather(whole, sent, group=self._group))
-        return [rows[:count].to(column.device) for rows, count in zip(whole, counts, strict=True)]
 
     def _exchange(self, message: Callable[[], Any]) -> None:
         """Send and receive, or say what a timeout or a closed connection means."""

@@ -10,20 +10,22 @@ that one process would pick from the union in the order of the ranks, and all th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
 from ..tensors import real_tensor
-from .deterministic import mass_by_cell
-from .engine import Engine, Entries, HardPass, Meter, SoftEngine, SoftSums, shuffled
+from .engine import Engine, Entries, Meter, SoftEngine, SoftSums, shuffled
 from .movable import Movable, within_quota
 from .problem import Problem, as_table, make_problem
 from .ranks import Ranks, check_same, mark
 from .result import Coupling, Transport
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 WHY = "Skip the step on every rank, or repair that rank's input."
 SAME = (
@@ -38,32 +40,58 @@ SAME = (
 )
 
 
+class Means(Protocol):
+    """What samples show, with means over them."""
+
+    @property
+    def means(self) -> tuple[Tensor, ...]:
+        """Weighted means over samples, float64, of equal shapes on all ranks."""
+
+    def with_means(self, *means: Tensor) -> Self:
+        """The same with means over more samples."""
+
+
+S = TypeVar("S", bound=Means)
+
+
 @dataclass(frozen=True)
 class Shard(Problem):
     """A rank's part of a problem. Weights `a` are those in the union, so they sum to the rank's share.
 
     Attributes:
         ranks: who holds the other parts.
-        start: number of samples on the ranks before this one.
-        everywhere: number of samples on all ranks.
+        counts: number of samples on each rank.
         square_norm: mean square of the norm of a sample, over all of them.
+        square_weight: sum of the squares of all sample weights.
     """
 
     ranks: Ranks
-    start: int
-    everywhere: int
+    counts: tuple[int, ...]
     square_norm: float
+    square_weight: float
 
     @property
     def count(self) -> int:
-        return self.everywhere
+        return sum(self.counts)
+
+    @property
+    def start(self) -> int:
+        """Number of samples on the ranks before this one."""
+        return sum(self.counts[: self.ranks.rank])
 
     @property
     def square(self) -> float:
         return self.square_norm
 
+    @property
+    def concentration(self) -> float:
+        return self.square_weight
+
     def totals(self, sums: Tensor) -> Tensor:
         return self.ranks.total(sums)[0].to(sums.dtype)
+
+    def added(self, *sums: Tensor) -> tuple[Tensor, ...]:
+        return self.ranks.total(*sums)
 
     def least(self, values: Tensor) -> Tensor:
         return self.ranks.least(values).to(values.dtype)
@@ -73,19 +101,21 @@ class Shard(Problem):
 
     def whole(self) -> Problem:
         """The union, on every rank."""
-        y, a = (torch.cat(parts) for parts in zip(*self.ranks.gather(self.y, self.a), strict=True))
+        y, a = (torch.cat(parts) for parts in zip(*self.ranks.gather(self.y, self.a, counts=self.counts), strict=True))
         return Problem(x=self.x, b=self.b, y=y, a=a, equal=self.equal, p=self.p)
 
     def picked(self, index: Tensor) -> Problem:
         """The samples with these numbers (k,) among all, in their order, on every rank; weights are as in the union."""
         index = index.to(self.y.device)
-        here = ((index >= self.start) & (index < self.start + len(self.y))).nonzero()[:, 0]
-        own = index[here] - self.start
-        place, y, a = (
-            torch.cat(parts) for parts in zip(*self.ranks.gather(here, self.y[own], self.a[own]), strict=True)
+        ends = torch.tensor(self.counts, device=index.device).cumsum(0)
+        holder = torch.bucketize(index, ends, right=True)  # the rank of each
+        own = index[holder == self.ranks.rank] - self.start
+        counts = torch.bincount(holder, minlength=self.ranks.size).tolist()
+        y, a = (
+            torch.cat(parts) for parts in zip(*self.ranks.gather(self.y[own], self.a[own], counts=counts), strict=True)
         )
-        order = torch.argsort(place)
-        return Problem(x=self.x, b=self.b, y=y[order], a=a[order], equal=self.equal, p=self.p)
+        place = torch.argsort(torch.argsort(holder, stable=True))  # of each among what was gathered, rank by rank
+        return Problem(x=self.x, b=self.b, y=y[place], a=a[place], equal=self.equal, p=self.p)
 
     def gathered(self, movable: Movable, quota: Tensor) -> Movable:
         columns = self.ranks.gather(movable.y, movable.a, movable.cell, movable.slack)
@@ -147,17 +177,6 @@ class ShardEngine(Engine):
     def apart(self, problem: Problem) -> Engine:
         return type(self._inner)(problem)
 
-    def hard(self, v: Tensor) -> HardPass:
-        self._count()
-        problem, n = self.problem, len(v)
-        cell, slack = self._inner._two_nearest(v - v.mean())
-        cost = self._cost_to(cell)
-        # Counts are exact, sums of 1/M are not.
-        mass = torch.bincount(cell, minlength=n) if problem.equal else mass_by_cell(cell, problem.a, n)
-        mass, value = problem.ranks.total(mass, problem.a @ (cost - v[cell]))
-        mass = mass / problem.count if problem.equal else mass
-        return HardPass(cell, cost, slack, mass, float(value + problem.b @ v))
-
     def lists(self, v: Tensor, margin: float, supply: Tensor) -> Entries:
         return self._inner.lists(v, margin, supply)
 
@@ -202,26 +221,70 @@ def problem_on(
         ValueError: unusable inputs.
         RankError: unusable inputs on another rank, or points or settings that differ between ranks.
     """
-    if ranks is None:
-        return make_problem(points, samples, p, point_weights, sample_weights, dtype=dtype)
+    weights = (point_weights, sample_weights)
+    return problem_with(ranks, call, points, samples, p, *weights, lambda _: None, dtype=dtype, state=state)[0]
 
-    def prepare() -> tuple[Problem, Sequence[float]]:
+
+def problem_with(
+    ranks: Ranks | None,
+    call: str,
+    points: Any,
+    samples: Any,
+    p: float,
+    point_weights: Any,
+    sample_weights: Any,
+    look: Callable[[Problem], S | None],
+    *,
+    dtype: torch.dtype | None = None,
+    state: Tensor | None = None,
+) -> tuple[Problem, S | None]:
+    """As `problem_on`, with a first look whose means travel in the message that all calls begin with.
+
+    Args:
+        look: from the checked problem of this process alone to what its samples show.
+
+    Returns:
+        The problem, and what was seen, with means over the samples of all ranks.
+    """
+
+    def looked() -> tuple[Problem, S | None]:
         problem = make_problem(points, samples, p, point_weights, sample_weights, dtype=dtype)
-        own = (problem.equal, problem.square, len(problem.y), _scale(sample_weights, problem))
-        return problem, (*_common(problem, points, sample_weights, state), *own)
+        return problem, look(problem)
 
-    problem, facts = ranks.agree(call, prepare, len(SAME) + 4, WHY)
+    if ranks is None:
+        return looked()
+
+    def prepare() -> tuple[tuple[Problem, S | None], Sequence[float], Tensor]:
+        problem, seen = looked()
+        means = () if seen is None else seen.means
+        own = (problem.equal, problem.square, problem.concentration, problem.count, _scale(sample_weights, problem))
+        facts = (*_common(problem, points, sample_weights, state), *own)
+        return (problem, seen), facts, torch.cat([problem.b[:0], *(mean.flatten() for mean in means)])
+
+    (problem, seen), facts, rows = ranks.agree_with(call, prepare, len(SAME) + 5, WHY)
     check_same(SAME, facts)
-    alike, square, count, weight = facts[:, len(SAME) :].t()
-    each = weight / count
+    alike, square, concentration, count, weight = facts[:, len(SAME) :].t()
+    each, shares = weight / count, weight / weight.sum()
     # In a union of equal weights each is 1/M exactly; so is a sum of counts.
     equal = bool(alike.all()) and bool((each == each[0]).all())
-    everywhere, start = int(count.sum()), int(count[: ranks.rank].sum())
-    a = torch.full_like(problem.a, 1 / everywhere) if equal else problem.a * float(weight[ranks.rank] / weight.sum())
-    return Shard(
+    counts = tuple(count.long().tolist())
+    a = torch.full_like(problem.a, 1 / sum(counts)) if equal else problem.a * float(shares[ranks.rank])
+    shard = Shard(
         x=problem.x, b=problem.b, y=problem.y, a=a, equal=equal, p=problem.p,
-        ranks=ranks, start=start, everywhere=everywhere, square_norm=float(square @ weight / weight.sum()),
+        ranks=ranks, counts=counts, square_norm=float(square @ shares),
+        square_weight=float(concentration @ shares.square()),
     )  # fmt: skip
+    return shard, None if seen is None else seen.with_means(*_joined(ranks, seen.means, rows, shares))
+
+
+def _joined(ranks: Ranks, means: Sequence[Tensor], rows: Tensor, shares: Tensor) -> tuple[Tensor, ...]:
+    """The means over all ranks: as far as they came with the `rows` (size, ROOM), and the rest in a message."""
+    own = torch.cat([mean.flatten() for mean in means])
+    joined = shares.to(rows) @ rows[:, : len(own)]
+    if len(own) > len(joined):
+        joined = torch.cat((joined, *ranks.total(own[len(joined) :] * float(shares[ranks.rank]))))
+    pieces = torch.split(joined, [mean.numel() for mean in means])
+    return tuple(piece.view(mean.shape) for piece, mean in zip(pieces, means, strict=True))
 
 
 def _common(problem: Problem, points: Any, sample_weights: Any, state: Tensor | None) -> tuple[float, ...]:

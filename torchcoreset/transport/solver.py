@@ -72,11 +72,11 @@ class Solver:
         """Whether float32 rounds by more than half the gap allowed, judged by a first look at the value."""
         if start is not None:
             self.first = self._look(start)
-            dual, self.mean = self.first.dual, self.problem.mean(self.first.cost)
+            dual, self.mean = self.first.dual, self.first.mean
         else:
             sample = coarse_sample(self.engine)
             cells = sample.hard(self.potential)
-            dual, self.mean = cells.dual, float(sample.problem.a @ cells.cost)
+            dual, self.mean = cells.dual, cells.mean
         return self.imprecise(dual)
 
     def imprecise(self, dual: float) -> bool:
@@ -155,7 +155,7 @@ class Solver:
         first = self.first
         if self.mean == 0:
             first = first or self._look(self.potential)
-            self.mean = problem.mean(first.cost)
+            self.mean = first.mean
             if self.mean == 0:  # every sample lies on a point: all that is left is to share them
                 return self.potential, first, None
         mean = self.mean
@@ -217,7 +217,7 @@ class Solver:
         movable = self._movable(cells, surplus, widen)
         arguments = tuple(t.cpu().numpy() for t in (movable.cell, movable.a, surplus, v))
         parts = (*BY_WAY_OF, 0.0) if self.exact else (BUDGET * self.tolerance / widen,)
-        budgets = [part * problem.mean(cells.cost) for part in parts]
+        budgets = [part * cells.mean for part in parts]
         allowance = 16 * problem.rounding
         if n > DENSE_BALANCE:
             lists = self._lists(cells, movable, v, widen)

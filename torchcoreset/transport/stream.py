@@ -5,19 +5,29 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from .choose import make_engine
 from .drift import Moments, features, first_moments, watched
-from .engine import HardPass
 from .idle import ceiling, with_idle, without_idle
 from .multiscale import LEAST_SAMPLES
 from .problem import Problem
-from .result import Coupling
-from .running import FINE, Running, advance, batch_sums, begin, least_smoothing, moved, rejuvenated
+from .running import (
+    FINE,
+    Look,
+    Running,
+    advance,
+    batch_sums,
+    begin,
+    is_due,
+    least_smoothing,
+    look_at,
+    moved,
+    rejuvenated,
+    smoothed,
+)
 
 # Batches remembered, and samples a point among them, before a stream is tracked.
 WARM_BATCHES, WARM_SAMPLES = 10.0, 10.0
@@ -154,56 +164,115 @@ class StreamTransport:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """A batch at the potential of those before it, which the batch has had no part in.
+
+    Attributes:
+        running: that potential, moved to where the points are.
+        look: at the batch.
+        features: (2, 2 d) its means of `drift.features`.
+    """
+
+    running: Running
+    look: Look
+    features: Tensor
+
+    @property
+    def means(self) -> tuple[Tensor, ...]:
+        """All that are means over samples."""
+        return self.look.mass, self.look.moments, self.look.gradient, self.features
+
+    def with_means(self, *means: Tensor) -> Seen:
+        """The same with means over more samples than those here."""
+        mass, moments, gradient, features = means
+        look = replace(self.look, mass=mass, moments=moments, gradient=gradient)
+        return replace(self, look=look, features=features)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Followed:
+    """A batch, measured and remembered.
+
+    Attributes:
+        transport: what is told of it.
+        gradient: (n, d) float64, of its value in the points.
+        memory: what is remembered after it.
+        is_new: whether it is the first to show a drift.
+    """
+
+    transport: StreamTransport
+    gradient: Tensor
+    memory: Memory
+    is_new: bool
+
+
+def see(memory: Memory | None, problem: Problem, points: Tensor, samples: Tensor, engine: str) -> Seen | None:
+    """Look at the samples here with what is remembered; arguments as in `follow`.
+
+    None if this batch begins a stream: nothing is remembered, or nothing that fits the points.
+    """
+    if problem.support is not None:
+        inner = without_idle(problem, problem.support)
+        return see(memory, inner, points[problem.support], samples, engine)
+    if memory is None or not memory.running.fits(points, problem.p):
+        return None
+    running = moved(memory.running, points, problem.b)
+    look = look_at(make_engine(problem, engine), running.potential)
+    return Seen(running=running, look=look, features=features(samples, problem.a, memory.moments.origin))
+
+
 def follow(
-    memory: Memory | None, problem: Problem, points: Tensor, samples: Tensor, *, forgetting: float, engine: str
-) -> tuple[StreamTransport, Coupling, Memory, bool]:
+    memory: Memory | None,
+    problem: Problem,
+    points: Tensor,
+    samples: Tensor,
+    seen: Seen | None,
+    *,
+    forgetting: float,
+    engine: str,
+) -> Followed:
     """Measure a batch, and remember it.
 
     Args:
-        memory: of the batches before it; None, or one that does not fit the points, begins a stream.
+        memory: of the batches before it.
         problem: the checked points and batch.
         points: (n, d), and
         samples: (m, d), as they came, in coordinates that do not change from batch to batch.
+        seen: what `see` has seen, with means over all samples of the batch; None begins a stream.
         forgetting: least gain of a batch of average size, in [0, 1).
         engine: as in `transport`.
-
-    Returns:
-        The result, the assignment as a plan, what is remembered after the batch, and whether this batch is the first
-        that shows a drift.
     """
-    if not float(problem.b.min()) > 0:
-        return _without_idle(memory, problem, points, samples, problem.b > 0, forgetting, engine)
-    if memory is None or not memory.running.fits(points, problem.p):
+    if problem.support is not None:
+        return _without_idle(memory, problem, points, samples, seen, problem.support, forgetting, engine)
+    if seen is None:
         return _first(problem, points, samples, engine)
-    passes = make_engine(problem, engine)
-    running = moved(memory.running, points, problem.b)
-    cells = passes.hard(running.potential)
-    sums = batch_sums(passes, running, cells)
-    means = problem.totals(features(samples, problem.a, memory.moments.origin))
+    assert memory is not None  # it has been looked at with one
+    soft = smoothed(make_engine(problem, engine), seen.running) if is_due(seen.running) else None
+    sums = batch_sums(problem, seen.running, seen.look, soft)
     least = 0.0 if sums.overlap is None else least_smoothing(problem)
-    after = advance(running, sums, problem.b, least, forgetting)
+    after = advance(seen.running, sums, problem.b, least, forgetting)
     share = sums.worth / after.numbers.typical
-    moments, has_moved = watched(memory.moments, means, sums.worth, share, forgetting)
+    moments, has_moved = watched(memory.moments, seen.features, sums.worth, share, forgetting)
     drifts, is_new = _drifts(memory.drifts, after.numbers.batches, has_moved)
     if has_moved:
         after = rejuvenated(after)
     memory = Memory(running=after, moments=moments, drifts=drifts)
-    return (*_result(problem, running, cells, memory), memory, is_new)
+    return _followed(problem.b, seen.running.potential, seen.look, memory, is_new)
 
 
-def _first(
-    problem: Problem, points: Tensor, samples: Tensor, engine: str
-) -> tuple[StreamTransport, Coupling, Memory, bool]:
+def _first(problem: Problem, points: Tensor, samples: Tensor, engine: str) -> Followed:
     """The first batch, which is measured at its own potential."""
     passes = make_engine(problem, engine)
     small = problem.count <= max(LEAST_SAMPLES, FINE * len(problem.x))
     running = begin(make_engine(problem.whole(), engine) if small else passes, points)
-    cells = passes.hard(running.potential)
-    origin = problem.totals(problem.a @ samples.double())
-    means = problem.totals(features(samples, problem.a, origin))
-    moments = first_moments(origin, means, running.numbers.samples)
+    (origin,) = problem.added(problem.a @ samples.double())
+    here = look_at(passes, running.potential)
+    seen = Seen(running=running, look=here, features=features(samples, problem.a, origin))
+    seen = seen.with_means(*problem.added(*seen.means))
+    moments = first_moments(origin, seen.features, running.numbers.samples)
     memory = Memory(running=running, moments=moments, drifts=problem.b.new_zeros(2))
-    return (*_result(problem, running, cells, memory), memory, False)
+    return _followed(problem.b, running.potential, seen.look, memory, False)
 
 
 def _drifts(drifts: Tensor, batch: float, has_moved: bool) -> tuple[Tensor, bool]:
@@ -215,30 +284,29 @@ def _drifts(drifts: Tensor, batch: float, has_moved: bool) -> tuple[Tensor, bool
     return drifts.new_tensor([batch, batch if is_new else began]), is_new
 
 
-def _result(problem: Problem, running: Running, cells: HardPass, memory: Memory) -> tuple[StreamTransport, Coupling]:
-    """What is told of a batch with the cells of `running`, after which `memory` is what is known."""
+def _followed(b: Tensor, v: Tensor, look: Look, memory: Memory, is_new: bool) -> Followed:
+    """What is told of a batch that was looked at with the potential v (n,), after which `memory` is what is known."""
     after = memory.running
     now = after.numbers
-    b = problem.b
     first = now.batches == 1
+    value = float(look.moments[0])
     variance = max(0.0, now.square - now.mean**2)
-    result = StreamTransport(
-        value=cells.dual,
-        estimate=cells.dual if first else now.mean,
+    transport = StreamTransport(
+        value=value,
+        estimate=value if first else now.mean,
         standard_error=math.inf if first else math.sqrt(variance * now.mean_noise),
-        potential=running.potential,
-        transform=cells.cost - running.potential[cells.cell],
-        assignment=cells.cell,
-        cell_mass=cells.mass,
+        potential=v,
+        transform=look.transform,
+        assignment=look.cell,
+        cell_mass=look.mass,
         weights=b,
-        surplus=b - cells.mass if first else after.residual,
+        surplus=b - look.mass if first else after.residual,
         noise=now.noise if now.noise > 0 else 1 / now.typical,
         batches=int(now.batches),
         gain=now.gain,
         status=_status(memory, len(b)),
     )
-    rows = torch.arange(len(cells.cell), device=cells.cell.device)
-    return result, Coupling(rows, cells.cell, problem.a, (len(rows), len(b)))
+    return Followed(transport=transport, gradient=look.gradient, memory=memory, is_new=is_new)
 
 
 def _status(memory: Memory, n: int) -> StreamStatus:
@@ -254,17 +322,23 @@ def _status(memory: Memory, n: int) -> StreamStatus:
 
 
 def _without_idle(
-    memory: Memory | None, problem: Problem, points: Tensor, samples: Tensor, support: Tensor, *settings: Any
-) -> tuple[StreamTransport, Coupling, Memory, bool]:
+    memory: Memory | None,
+    problem: Problem,
+    points: Tensor,
+    samples: Tensor,
+    seen: Seen | None,
+    support: Tensor,
+    forgetting: float,
+    engine: str,
+) -> Followed:
     """The same with points of weight zero left out: they are given the highest potential that leaves them empty.
 
     What is remembered is that of the other points, so a stream begins anew when a weight becomes zero or ceases to be.
     """
-    forgetting, engine = settings
     inner = without_idle(problem, support)
-    result, plan, memory, is_new = follow(memory, inner, points[support], samples, forgetting=forgetting, engine=engine)
-    used = support.nonzero()[:, 0]
-    result = replace(
+    found = follow(memory, inner, points[support], samples, seen, forgetting=forgetting, engine=engine)
+    result, used = found.transport, support.nonzero()[:, 0]
+    transport = replace(
         result,
         potential=with_idle(result.potential, support, ceiling(problem, result.transform, ~support)),
         assignment=used[result.assignment],
@@ -272,4 +346,6 @@ def _without_idle(
         weights=problem.b,
         surplus=with_idle(result.surplus, support, 0.0),
     )
-    return result, Coupling(plan.rows, result.assignment, plan.mass, (len(samples), len(support))), memory, is_new
+    gradient = torch.zeros_like(points, dtype=torch.float64)
+    gradient[support] = found.gradient
+    return replace(found, transport=transport, gradient=gradient)
