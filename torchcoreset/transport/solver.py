@@ -33,8 +33,8 @@ from .result import Coupling, Status, Transport
 FINE = 100  # samples a point in the last subsample
 MOST = 1 << 18  # samples in it: their lists fill some hundred MiB
 SORTED = 1 << 26  # samples on the line beyond which they are not sorted in one place: 1 GiB with their weights
-# Of moving one sample explicitly, in elements of a pass. Measured: with 1e5 cold solves were up to 1.7 times slower.
-MOVE_COST = 1e4
+# Of moving one sample explicitly, in elements of a pass. Measured: between 1e3 and 1e4 it hardly matters.
+MOVE_COST = 3e3
 FEWEST_STEPS = 10  # with which an approach is begun
 SURPLUS = 4  # samples a point that may have to be moved explicitly, if more passes can avoid it
 SHORTEST = 0.25  # part of a Newton step that is still tried where a longer one has lowered the dual
