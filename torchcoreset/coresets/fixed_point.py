@@ -17,6 +17,7 @@ from ..transport.ranks import Ranks, totals_of
 from ..transport.result import Transport
 from ..transport.shard import problem_on
 from ..transport.solve import solve
+from ..transport.solver import ROUNDS
 from .cells import cell_centres
 
 # Measured on tables and in the plane: lower after 10 steps than 1 and Anderson extrapolation; 1.8 begins far higher.
@@ -71,9 +72,12 @@ class FixedPoint:
             self.ranks, "build_coreset", self.points, self.samples, self.p, self.weights, self.sample_weights,
             state=self.potential,
         )  # fmt: skip
+        # While points still move far, a plan that is not as good as hoped does as well.
+        rounds = 2 if self.accuracy > self.tolerance else ROUNDS
         result = solve(
-            problem, tolerance=self.accuracy, exact=False, start=self.potential, max_steps=100, engine=self.engine
-        )
+            problem, tolerance=self.accuracy, exact=False, start=self.potential, max_steps=100, engine=self.engine,
+            rounds=rounds,
+        )  # fmt: skip
         self.potential = result.potential
         return result
 

@@ -20,7 +20,7 @@ from .problem import Problem, as_float64
 from .ranks import as_ranks
 from .result import Coupling, Status, Transport
 from .shard import Shard, problem_on
-from .solver import FINE, MOST, Solver
+from .solver import FINE, MOST, ROUNDS, Solver
 
 EXACT_GAP = 1e-9
 
@@ -126,8 +126,12 @@ def solve(
     start: Tensor | None,
     max_steps: int,
     engine: str = "auto",
+    rounds: int = ROUNDS,
 ) -> Transport:
     """Solve a checked problem.
+
+    `rounds` of balancing are made at most: the first gives a plan, and more of them are what takes long where it is not
+    as good as was asked for.
 
     Points of weight zero are left out and given their potential afterwards. If float32 cannot tell a gap of the
     tolerance from its own rounding, the problem is solved in float64.
@@ -135,11 +139,13 @@ def solve(
     if isinstance(problem, Shard) and problem.count <= _held_by_all(len(problem.x)):
         whole = problem.whole()
         return problem.own_result(
-            solve(whole, tolerance=tolerance, exact=exact, start=start, max_steps=max_steps, engine=engine)
+            solve(
+                whole, tolerance=tolerance, exact=exact, start=start, max_steps=max_steps, engine=engine, rounds=rounds
+            )
         )
     v = None if start is None else check_start(start, problem)
     support = problem.b > 0
-    settings = (tolerance, exact, max_steps, engine)
+    settings = (tolerance, exact, max_steps, engine, rounds)
     if bool(support.all()):
         return _in_enough_digits(problem, settings, v, Solver.run)[0]
     result, _ = _in_enough_digits(without_idle(problem, support), settings, _part(v, support), Solver.run)
@@ -172,7 +178,9 @@ def solve_dual(
     v = None if start is None else check_start(start, problem)
     support = problem.b > 0
     inner = problem if bool(support.all()) else without_idle(problem, support)
-    _, solver = _in_enough_digits(inner, (tolerance, False, max_steps, engine), _part(v, support), Solver.ascend)
+    _, solver = _in_enough_digits(
+        inner, (tolerance, False, max_steps, engine, ROUNDS), _part(v, support), Solver.ascend
+    )
     if solver.mean == 0:  # every sample lies on a point, and Newton has nothing to say of how to share them
         solver.run(None)
     shift = inner.b @ solver.potential
@@ -183,7 +191,7 @@ def solve_dual(
 
 def _in_enough_digits(
     problem: Problem,
-    settings: tuple[float, bool, int, str],
+    settings: tuple[float, bool, int, str, int],
     start: Tensor | None,
     run: Callable[[Solver, Tensor | None], Found],
 ) -> tuple[Found, Solver]:

@@ -37,7 +37,9 @@ SORTED = 1 << 26  # samples on the line beyond which they are not sorted in one 
 MOVE_COST = 3e3
 FEWEST_STEPS = 10  # with which an approach is begun
 SURPLUS = 4  # samples a point that may have to be moved explicitly, if more passes can avoid it
-SHORTEST = 0.25  # part of a Newton step that is still tried where a longer one has lowered the dual
+# Part of the promised rise below which a step was too long for its curvature; what the trust is divided by then; and
+# the least trust, in etas, with which a step is still tried, where few samples are in wrong cells and where many are.
+POOR, CAUTION, CLOSE, CLOSEST = 0.1, 8.0, 2.0, 0.1
 CORRECTIONS = 12  # Newton steps on all samples before the surplus is moved
 # Mass errors: a warm start with less than the first is corrected on all samples at once, and one with more than the
 # second is worth no more than none; nor is a potential with more than the third after all corrections.
@@ -50,14 +52,17 @@ BUDGET = 0.5  # tolerances that balancing may waste
 BY_WAY_OF = (1e-3, 1e-5)  # parts of the value that may be wasted on the way to an exact plan: up to twice as fast
 LISTED = 4.0  # mean slacks of the movable samples within which points are listed
 ROW_ELEMENTS = 128  # of a movable sample with its list, roughly, where there are lists
-MOVABLE_ELEMENTS = 1 << 25  # of the float64 cost block of the samples that may move: 256 MiB
+MOVABLE_ELEMENTS = 1 << 26  # of the float64 cost block of the samples that may move: 512 MiB
 
 
 class Solver:
     """One solve: the engine, and the best bounds found so far with what attains them."""
 
-    def __init__(self, problem: Problem, tolerance: float, exact: bool, max_steps: int, engine: str) -> None:
-        self.problem, self.tolerance, self.exact, self.max_steps = problem, tolerance, exact, max_steps
+    def __init__(
+        self, problem: Problem, tolerance: float, exact: bool, max_steps: int, engine: str, rounds: int
+    ) -> None:
+        self.problem, self.tolerance, self.exact = problem, tolerance, exact
+        self.max_steps, self.rounds = max_steps, rounds
         self.engine = make_engine(problem, engine)
         self.noise = 4 * problem.rounding
         self.least_eta = 64 * problem.rounding
@@ -88,7 +93,7 @@ class Solver:
         v, cells, curvature = self.ascend(start)
         if self.gap <= self.tolerance:
             return self._result(Status.CONVERGED)
-        for round_ in range(ROUNDS):
+        for round_ in range(self.rounds):
             gap = self.gap
             v = self._balance(v, cells, widen=4**round_)
             if self.gap <= self.tolerance:
@@ -98,10 +103,9 @@ class Solver:
             cells = self._look(v)
             if self.gap <= self.tolerance:
                 return self._result(Status.CONVERGED)
-            if round_ > 1 and self.gap > 0.9 * gap:
+            if round_ + 1 == self.rounds or (round_ > 1 and self.gap > 0.9 * gap):
                 break
-            if curvature is not None and cells.dual < self.lower:  # moving samples has spoilt the potential
-                v, cells = self.potential, self.cells or cells
+            if curvature is not None:
                 v, cells = self._correct(v, cells, curvature)
         return self._result(Status.STALLED)
 
@@ -190,24 +194,28 @@ class Solver:
 
     def _correct(self, v: Tensor, cells: HardPass, curvature: Curvature) -> tuple[Tensor, HardPass]:
         """Newton steps with the gradient of all samples, while they pay: a pass costs less than moving many samples."""
-        b, m = self.problem.b, self.problem.count
-        scale = 1.0
+        trust = self.engine.trust
         for _ in range(CORRECTIONS):
-            g = b - cells.mass
-            direction = scale * curvature.solve(g, self.engine.trust)
+            g = self.problem.b - cells.mass
+            direction = curvature.solve(g, trust)
             expected_rise = float(g @ direction) / 2
-            surplus = float(g.abs().sum()) / 2 * m
-            few = surplus <= min(m * len(b) / MOVE_COST, SURPLUS * len(b))
+            few = self._few(cells)
             good = expected_rise <= 0.1 * self.tolerance * cells.dual and few
-            if good or self.steps >= self.max_steps or scale < SHORTEST:
+            if good or self.steps >= self.max_steps or trust < (CLOSE if few else CLOSEST):
                 break
             trial = v + direction
             trial_cells = self._look(trial)
-            if trial_cells.dual > cells.dual:
+            rise = trial_cells.dual - cells.dual
+            if rise > 0:
                 v, cells = trial, trial_cells
-            else:
-                scale /= 2
+            if rise < POOR * expected_rise:
+                trust /= CAUTION
         return v, cells
+
+    def _few(self, cells: HardPass) -> bool:
+        """Whether so few samples are in wrong cells that moving them is worth no more passes."""
+        n, m = len(self.problem.x), self.problem.count
+        return _marginal_error(cells, self.problem) * m <= min(m * n / MOVE_COST, SURPLUS * n)
 
     def _balance(self, v: Tensor, cells: HardPass, widen: int) -> Tensor:
         """A feasible plan from the cells of v; keeps the best upper bound; returns the potential that goes with it."""
@@ -251,8 +259,8 @@ class Solver:
         n, m = len(problem.x), problem.count
         quota = widen * (QUOTA + 4 * surplus.abs() * m + 2 * float(surplus.abs().sum()) * m / n)
         limit = max(n, MOVABLE_ELEMENTS // (n if n <= DENSE_BALANCE else ROW_ELEMENTS))
-        counts = problem.totals(_counts(cells.cell, n))
-        quota *= min(1.0, limit / float(torch.minimum(quota, counts).sum()))
+        quota = torch.minimum(quota, problem.totals(_counts(cells.cell, n)))
+        quota *= min(1.0, limit / float(quota.sum()))
         order = self._least_slack(cells, quota.ceil())
         order = order[torch.argsort(cells.cell[order], stable=True)]
         order = order[within_quota(cells.cell[order], quota) & (problem.a[order] > 0)]
