@@ -226,7 +226,7 @@ def mark(values: Tensor) -> float:
 def check_same(names: Sequence[str], facts: Tensor) -> None:
     """Raise RankError, on every rank alike, unless all ranks' facts (size, at least as many as names) agree."""
     for name, column in zip(names, facts.t(), strict=False):
-        other = (column != column[0]).nonzero()[:, 0].tolist()
+        other = ((column != column[0]) & ~(column.isnan() & column[0].isnan())).nonzero()[:, 0].tolist()
         if other:
             raise RankError(
                 f"{name}: rank {other[0]} has others than rank 0 ({float(column[other[0]]):.17g} and "

@@ -179,6 +179,12 @@ class Seen:
     features: Tensor
 
     @property
+    def state(self) -> Tensor:
+        """Of what is remembered, all that decides which way a batch takes; ranks have to agree in it."""
+        running = self.running
+        return torch.cat((running.counters, running.potential, running.overdue))
+
+    @property
     def means(self) -> tuple[Tensor, ...]:
         """All that are means over samples."""
         return self.look.mass, self.look.moments, self.look.gradient, self.features
