@@ -216,7 +216,7 @@ class Followed:
 def see(memory: Memory | None, problem: Problem, points: Tensor, samples: Tensor, engine: str) -> Seen | None:
     """Look at the samples here with what is remembered; arguments as in `follow`.
 
-    None if this batch begins a stream: nothing is remembered, or nothing that fits the points.
+    None if this batch begins a stream: nothing is remembered, or nothing that fits the points and is finite.
     """
     if problem.support is not None:
         inner = without_idle(problem, problem.support)
@@ -224,6 +224,8 @@ def see(memory: Memory | None, problem: Problem, points: Tensor, samples: Tensor
     if memory is None or not memory.running.fits(points, problem.p):
         return None
     running = moved(memory.running, points, problem.b)
+    if not running.is_usable:
+        return None
     look = look_at(make_engine(problem, engine), running.potential)
     return Seen(running=running, look=look, features=features(samples, problem.a, memory.moments.origin))
 
