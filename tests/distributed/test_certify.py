@@ -192,6 +192,8 @@ def failing(rank: int, x: Tensor, how: str) -> None:
         source = iter([])
     if rank == 1 and how == "columns":
         source = normal(9000, 3, rank)
+    if how == "dtype":
+        x = x.float() if rank else x.float().double()
     if rank == 1 and how == "nan":
         source[8000:] = torch.nan
     if rank == 1 and how == "bound":
@@ -204,6 +206,7 @@ def failing(rank: int, x: Tensor, how: str) -> None:
     [
         ("empty", "group: certify failed on rank 1", "source: got a list_iterator with no batches"),
         ("columns", "source: the ranks have samples of dimensions", "source: the ranks have samples of dimensions"),
+        ("dtype", "dtype of the points: rank 1 has others", "dtype of the points: rank 1 has others"),
         ("nan", "group: certify failed on rank 1", "samples: "),
         ("bound", "group: certify failed on rank 1", "bound: got 1000"),
         ("samples", "samples: rank 1 has others than rank 0", "samples: rank 1 has others"),
