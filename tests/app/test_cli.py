@@ -306,6 +306,21 @@ def test_a_kill_leaves_a_checkpoint_that_resumes(folder, capsys, inherited):
     assert tc.Coreset.load("coreset.npz").size == 40
 
 
+def test_a_labelled_run_on_a_part_of_the_rows(folder, capsys):
+    code, said = ask(capsys, "build t.csv --columns a,c --label kind --size 6 --samples 100")
+    assert code == 0
+    assert said["rows"] == len(ROWS)
+    rows = torch.from_numpy(ROWS[:, [0, 2]])
+    expected = tc.build_labeled_coreset(rows, KIND, 6, samples=100)
+    held = tc.LabeledCoreset.load("coreset.npz")
+    torch.testing.assert_close(held.points, expected.points)
+    assert held.labels.tolist() == expected.labels.tolist()
+    plan = tc.transport(held.points.detach(), rows.to(held.points), 2, held.weights)
+    assert said["distance"] == pytest.approx(plan.value**0.5, rel=1e-3)
+    assert main(["build", "t.csv", "--columns", "a,c", "--label", "kind", "--size", "6", "--samples", "1"]) != 0
+    assert "--samples: got 1 for 2 classes" in capsys.readouterr().err
+
+
 def test_a_labelled_run_resumes_and_is_interrupted(folder, capsys, monkeypatch):
     from torchcoreset.app import command_build
 

@@ -81,7 +81,7 @@ def test_a05_the_documented_conversion(backend: str) -> None:
 def test_a09_an_online_routine_that_cannot_compile(monkeypatch: pytest.MonkeyPatch) -> None:
     import geomloss as upstream
 
-    pytest.importorskip("pykeops")
+    pytest.importorskip("pykeops", reason="needs pykeops: pip install 'torchcoreset[keops]'")
 
     def broken(*_: object, **__: object) -> None:
         torch.set_grad_enabled(False)

@@ -42,6 +42,48 @@ def test_weights_count_like_rows() -> None:
     assert found.weights.tolist() == pytest.approx([0.25] * 4)
 
 
+@pytest.mark.parametrize(
+    ("samples", "allocation", "rows"),
+    [
+        (100, "proportional", [70, 30]),
+        (100, "equal", [50, 50]),
+        (300, "equal", [180, 120]),  # of the second class there are no more
+        (2, "proportional", [1, 1]),
+        (400, "equal", [280, 120]),
+        (10**9, "proportional", [280, 120]),
+        (None, "proportional", [280, 120]),
+    ],
+)
+def test_samples_are_those_of_all_classes(samples: int | None, allocation: str, rows: list[int]) -> None:
+    found = tc.build_labeled_coreset(X, Y, 10, allocation, samples=samples)
+    assert [len(result.transport.transform) for result in found.results] == rows
+    whole = tc.build_labeled_coreset(X, Y, 10, allocation)
+    assert torch.equal(found.weights, whole.weights)
+    assert torch.equal(found.class_of, whole.class_of)
+    if sum(rows) == 400:
+        assert torch.equal(found.points, whole.points)
+
+
+def test_samples_of_weighted_rows_follow_the_weights() -> None:
+    weights = (X[:, 0] > 0).float()
+    found = tc.build_labeled_coreset(X, Y, 6, sample_weights=weights, samples=80)
+    assert sum(len(result.transport.transform) for result in found.results) == 80
+    assert bool((found.points[:, 0] > 0).all())
+    assert tc.build_labeled_coreset(X, Y, 6, samples=80, seed=1).results[0].coreset.points.isfinite().all()
+
+
+def test_each_class_is_built_on_the_rows_that_a_coreset_would_be() -> None:
+    found = tc.build_labeled_coreset(X, Y, 10, seed=5, samples=100)
+    alone = tc.build_coreset(X[Y == 1], 3, seed=6, samples=30)
+    assert torch.equal(found.points[found.class_of == 1], alone.coreset.points)
+
+
+def test_many_classes_share_what_a_few_lack() -> None:
+    y = torch.tensor([0] * 5 + [1] * 15 + [2] * 380)
+    found = tc.build_labeled_coreset(X, y, 9, "equal", samples=90)
+    assert [len(result.transport.transform) for result in found.results] == [5, 15, 70]
+
+
 def test_starts_by_class_and_a_callback_with_labels() -> None:
     first = tc.build_labeled_coreset(X, Y, 6)
     seen: list[tuple[int, tuple[int, ...]]] = []
@@ -82,6 +124,8 @@ def test_largest_remainders(size: int, shares: list[float], counts: list[int]) -
         (Y, {"size": 1}, "size: got 1 points for 2 classes"),
         (Y, {"sample_weights": (Y == 0).float()}, "sample_weights: all rows of class 1"),
         (Y, {"seed": 0.5}, "seed: got 0.5"),
+        (Y, {"samples": 0}, "samples: got 0; expected a positive integer"),
+        (Y, {"samples": 1}, "samples: got 1 for 2 classes; expected at least one for each class"),
     ],
 )
 def test_unusable_arguments(y: object, options: dict[str, object], said: str) -> None:

@@ -119,6 +119,8 @@ def failing(rank: int, how: str) -> None:
             tc.build_coreset(draw, 6, steps=40, restarts=1, group="world", progress=False)
     elif how == "columns":
         tc.build_coreset(y[:, : 2 - rank], 5, group="world", progress=False)
+    elif how == "half":
+        tc.build_coreset(y.bfloat16() if rank else y.half(), 5, group="world", progress=False)
     else:
         tc.build_coreset(y, 5, seed=rank, group="world", progress=False)
 
@@ -129,6 +131,7 @@ def failing(rank: int, how: str) -> None:
         ("ended", "group: build_coreset failed on rank 1"),
         ("broken", "group: build_coreset failed on rank 1 of 2: OSError: gone"),
         ("columns", "columns of samples: rank 1 has others"),
+        ("half", "dtype of samples: rank 1 has others"),
         ("seed", "seed: rank 1 has others"),
     ],
 )

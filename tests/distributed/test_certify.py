@@ -10,6 +10,8 @@ from torch import Tensor
 
 import torchcoreset as tc
 from torchcoreset.errors import RankError
+from torchcoreset.guarantees.shared_rows import SharedRows
+from torchcoreset.transport.ranks import Ranks
 
 from .pair import Pair
 
@@ -139,12 +141,59 @@ def test_fresh_and_uneven_samples(pair: Pair) -> None:
     assert again[0].lower == fresh[0].lower
 
 
+def of_types(rank: int, x: Tensor, types: list[torch.dtype]) -> tc.Certificate:
+    rows = normal(12_000, 2, 0)[rank::2].half()  # which every type of at least that precision holds
+    return tc.certify(x, iter(rows.to(types[rank]).split(500)), samples=4001, group="world")
+
+
+@pytest.mark.parametrize("types", [[torch.float64, torch.float32], [torch.float32, torch.float16]])
+def test_rows_of_several_types(pair: Pair, types: list[torch.dtype]) -> None:
+    x = normal(10, 2, 1)
+    expected = pair.all(of_types, x, [torch.promote_types(*types)] * 2)
+    for found in pair.all(of_types, x, types):
+        assert found.lower == expected[0].lower
+        assert found.upper == expected[0].upper
+
+
+def ending(rank: int, x: Tensor) -> tc.Certificate:
+    """Rank 1's rows end with the second set for the potential, exactly, and those for the interval are put back."""
+    rows = normal(8000, 2, rank)
+    return tc.certify(x, iter((rows[:2000] if rank else rows).split(200)), samples=40_000, group="world")
+
+
+def test_a_rank_whose_rows_end_early(pair: Pair) -> None:
+    first, second = pair.all(ending, normal(10, 2, 1))
+    assert first.lower == second.lower
+    assert 2000 < first.samples < 10_000
+
+
+def taken(rank: int, dtypes: list[torch.dtype]) -> list[Tensor]:
+    rows = torch.arange(20, dtype=dtypes[rank]).view(10, 2) + 100 * rank
+    shared = SharedRows(
+        Ranks(torch.distributed.group.WORLD),
+        tc.as_source(iter(rows.split(1))),
+        torch.device("cpu"),
+        torch.Generator().manual_seed(rank),
+    )
+    return [shared.take(count) for count in (1, 1, 3, 1)]
+
+
+@pytest.mark.parametrize("dtypes", [[torch.float64] * 2, [torch.float16, torch.bfloat16]])
+def test_a_rank_without_a_part_of_the_rows(pair: Pair, dtypes: list[torch.dtype]) -> None:
+    for found in pair.all(taken, dtypes):
+        assert torch.cat(found)[:, 0].tolist() == [0, 100, 2, 102, 4, 104]
+        kinds = {rows.dtype for rows in found}
+        assert kinds == {torch.float64} if dtypes[0] == dtypes[1] else torch.float32 in kinds
+
+
 def failing(rank: int, x: Tensor, how: str) -> None:
     source = normal(9000, 2, rank)
     if rank == 1 and how == "empty":
         source = iter([])
     if rank == 1 and how == "columns":
         source = normal(9000, 3, rank)
+    if how == "dtype":
+        x = x.float() if rank else x.float().double()
     if rank == 1 and how == "nan":
         source[8000:] = torch.nan
     if rank == 1 and how == "bound":
@@ -157,6 +206,7 @@ def failing(rank: int, x: Tensor, how: str) -> None:
     [
         ("empty", "group: certify failed on rank 1", "source: got a list_iterator with no batches"),
         ("columns", "source: the ranks have samples of dimensions", "source: the ranks have samples of dimensions"),
+        ("dtype", "dtype of the points: rank 1 has others", "dtype of the points: rank 1 has others"),
         ("nan", "group: certify failed on rank 1", "samples: "),
         ("bound", "group: certify failed on rank 1", "bound: got 1000"),
         ("samples", "samples: rank 1 has others than rank 0", "samples: rank 1 has others"),

@@ -218,6 +218,42 @@ def test_ranks_with_another_memory(pair: Pair) -> None:
         assert str(found).startswith("state: rank 1 has others than rank 0")
 
 
+def broken(rank: int, batches: Batches, name: str, number: float, where: set[int]) -> tuple[float, int, list[int]]:
+    """A step after something was written to what is remembered: its value, batches remembered, messages sent."""
+    points, loss = normal(5, 2, 99), tc.CoresetLoss(online=True, group="world")
+    for batch in batches[:-1]:
+        loss(points, batch[rank])
+    if rank in where:
+        getattr(loss, name).view(-1)[0] = number
+    sent, exchange = [], Ranks._exchange
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Ranks, "_exchange", lambda ranks, message: (sent.append(1), exchange(ranks, message)))
+        value = loss(points + 0.01 * normal(5, 2, 3), batches[-1][rank])
+    return float(value), loss.last.batches, sent
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [("potential", torch.nan), ("potential", 0.125), ("counters", torch.nan), ("curvature", torch.nan),
+     ("overdue", 1e3)],
+)  # fmt: skip
+def test_a_memory_that_is_broken_on_one_rank(pair: Pair, name: str, number: float) -> None:
+    batches = stream((20, 20), 4)
+    for where in ({0}, {1}):
+        for found in pair.run(broken, batches, name, number, where, patience=3.0):
+            assert isinstance(found, RankError)
+            assert str(found).startswith("state: rank 1 has others than rank 0")
+
+
+def test_a_potential_that_is_broken_on_all_ranks_begins_anew(pair: Pair) -> None:
+    batches = stream((20, 20), 4)
+    first, second = pair.all(broken, batches, "potential", torch.nan, {0, 1})
+    assert first == second
+    assert first[1] == 1
+    whole = tc.CoresetLoss(online=True)(normal(5, 2, 99) + 0.01 * normal(5, 2, 3), torch.cat(batches[-1]))
+    assert first[0] == pytest.approx(float(whole), rel=1e-9)
+
+
 def test_group_is_for_transport() -> None:
     with pytest.raises(ValueError, match="group: given with divergence='energy'"):
         tc.CoresetLoss(divergence="energy", group="world")

@@ -111,6 +111,19 @@ def test_selection(pair: Pair, dtype: torch.dtype) -> None:
         assert pair.all(select, parts(values, 300), k) == [float(values.sort().values[k - 1])] * 2
 
 
+def gathered(rank: int, rows: int) -> list[tuple[Tensor, ...]]:
+    own = torch.arange(rows)[rank::2]
+    return Ranks(torch.distributed.group.WORLD).gather(own.half(), own[:, None].float(), own, own.double())
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 5])
+def test_rows_of_every_width_are_gathered(pair: Pair, rows: int) -> None:
+    for found in pair.all(gathered, rows):
+        for rank, columns in enumerate(found):
+            assert [column.dtype for column in columns] == [torch.half, torch.float, torch.long, torch.double]
+            assert all(column.flatten().tolist() == list(range(rows))[rank::2] for column in columns)
+
+
 def divide(rank: int, received: list[Tensor], surplus: Tensor) -> Tensor:
     x, y = cloud(len(surplus), 2), cloud(10, 2, seed=1)
     ranks = Ranks(torch.distributed.group.WORLD)

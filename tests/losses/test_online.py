@@ -338,6 +338,18 @@ def test_another_power_or_a_spoilt_potential_begins_anew(trained) -> None:
     assert loss.last.batches == 1
 
 
+@pytest.mark.parametrize("name", ["curvature", "coupling", "pull"])
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_a_spoilt_curvature_begins_anew_in_time(name: str, number: float) -> None:
+    x, loss = normal(10, 2, seed=1), tc.CoresetLoss(online=True)
+    for seed in range(3):
+        loss(x, normal(50, 2, seed=seed))
+    getattr(loss, name)[7, 1] = number
+    for seed in range(60):  # a step may go by the diagonal, until the curvature is renewed
+        assert loss(x + 1e-3 * normal(10, 2, seed=seed), normal(50, 2, seed=seed)).isfinite()
+    assert all(bool(tensor.isfinite().all()) for tensor in loss.buffers())
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

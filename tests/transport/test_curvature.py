@@ -110,3 +110,43 @@ def test_the_overlap_is_not_written_to(kind: type) -> None:
     before = overlap.clone()
     kind(overlap, 0.3, torch.full((10,), 1e-9, dtype=torch.float64)).solve(gradient(10), 1.0)
     assert torch.equal(overlap.to_dense(), before.to_dense())
+
+
+def odd(kind: str, n: int) -> Tensor:
+    """What has no factor at any ridge."""
+    overlap = ring(n)
+    if kind == "lopsided":  # half of a state, as a file may hold: below the diagonal only
+        overlap.zero_()[n - 3, 2] = 1.0
+    elif kind == "overflowing":
+        overlap.fill_(1e308)
+    elif kind == "negative":
+        overlap.fill_(-1.0)
+    else:
+        overlap[5, 2] = float(kind)
+        overlap[2, 5] = float(kind)
+    return overlap
+
+
+@pytest.mark.parametrize("size", [1e-9, 1 / 40])
+@pytest.mark.parametrize("odd_kind", ["lopsided", "overflowing", "negative", "nan", "inf", "-inf"])
+def test_where_no_ridge_helps_the_diagonal_is_taken(odd_kind: str, size: float) -> None:
+    least = torch.full((40,), size, dtype=torch.float64)
+    curvature, g = Factorised(odd(odd_kind, 40), 0.3, least), gradient(40)
+    identity = torch.eye(40, dtype=torch.float64)
+    inverse = curvature.inverse()
+    assert torch.equal(inverse, inverse * identity)
+    assert bool((inverse.diagonal() > 0).all())
+    assert bool(inverse.isfinite().all())
+    torch.testing.assert_close(curvature.solution(g), inverse @ g)
+    direction = curvature.solve(g, 4.0)
+    assert float(direction.abs().max()) <= 2 * 4.0 * 0.3
+    assert float(g @ direction) > 0
+
+
+@pytest.mark.parametrize("number", [torch.nan, -1.0, 0.0, torch.inf])
+def test_a_least_diagonal_that_is_none(number: float) -> None:
+    least = torch.full((40,), 1e-3, dtype=torch.float64)
+    least[:2] = number
+    for some in (least, least[:1].expand(40)):
+        solution = Factorised(odd("nan", 40), 0.3, some).solution(gradient(40))
+        assert bool(solution.isfinite().all())

@@ -53,7 +53,7 @@ class BuildSettings(DataSettings):
     restarts: int | None = option("number of starts, of which the best goes on", None, metavar="N")
     steps: int | None = option("most steps; 300, or 1000 of sgd, if not given", None, metavar="N")
     tolerance: float = option("relative change of the value that counts as none", 1e-3)
-    samples: int | None = option("most rows to hold in memory", None, metavar="N")
+    samples: int | None = option("most rows to hold in memory, or with --label to build on", None, metavar="N")
     batch_size: int | None = option("rows of a step of sgd", None, metavar="N")
     hold_out: float = option("share of the rows left for `certify`", 0.0, metavar="SHARE")
     seed: int = option("of all random numbers", 0, metavar="N")
@@ -97,7 +97,6 @@ def _prepare(settings: BuildSettings) -> _Job:
     check_picture(settings.plot)
     for flag, given, needs in (
         ("--allocation", settings.allocation != "proportional" and settings.label is None, "--label"),
-        ("--samples", settings.samples is not None and settings.label is not None, "no --label: all rows are held"),
         ("--batch-size", settings.batch_size is not None and settings.label is not None, "no --label"),
     ):
         if given:
@@ -187,6 +186,7 @@ def _labeled(job: _Job) -> tuple[CoresetFile, Outcome]:
         init=starts or settings.init,
         restarts=None if starts else settings.restarts,
         sample_weights=mass,
+        samples=settings.samples,
         steps=settings.steps,
         tolerance=settings.tolerance,
         seed=settings.seed,

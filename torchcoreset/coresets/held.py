@@ -79,7 +79,8 @@ def hold_part(
 
     def draw() -> tuple[tuple[Tensor, Tensor | None], tuple[float, ...]]:
         y, a = materialized(read, size, share, own, ranks.size)
-        facts = (y.shape[1], a is not None, torch.finfo(y.dtype).bits, read.endless)
+        # By its precision: float16 and bfloat16 have as many bits, and rows travel as bytes.
+        facts = (y.shape[1], a is not None, torch.finfo(y.dtype).eps, read.endless)
         return (y, a), tuple(map(float, facts))
 
     (y, a), facts = ranks.agree("build_coreset", draw, len(ALIKE) + 1, WHY)

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils.data import TensorDataset
 
 from ..sources import as_source
+from ..tensors import check_count
 from .build import build_coreset
 from .coreset import Coreset
 from .files import labels_of, read_arrays, write_arrays
@@ -107,6 +108,7 @@ def build_labeled_coreset(
     init: str | Mapping[Any, Tensor] | None = None,
     restarts: int | None = None,
     sample_weights: Any = None,
+    samples: int | None = None,
     steps: int | None = None,
     tolerance: float = 1e-3,
     seed: int = 0,
@@ -132,6 +134,9 @@ def build_labeled_coreset(
         init: name of a kind of start for every class, or a dict from labels to the points that those classes start
             from; classes that it lacks start as for None.
         sample_weights: (rows,) weights of the rows; equal if None.
+        samples: most rows to build on, of all classes together, at least one for each; all if None. A class gets as
+            many for each of its points as any other, or all that it has, and they are drawn as `build_coreset` does.
+            The number of points of a class and its weight still follow all rows.
         seed: class k, counted in the order of the sorted labels, is built with seed + k.
         callback: called after each step with the label and the `Step`.
 
@@ -139,8 +144,8 @@ def build_labeled_coreset(
         `LabeledCoreset`: points, labels, weights, and the result of each class.
 
     Raises:
-        ValueError: unusable arguments, named; labels that do not fit the rows; fewer points than classes; a class
-            whose rows all have weight zero.
+        ValueError: unusable arguments, named; labels that do not fit the rows; fewer points or samples than classes;
+            a class whose rows all have weight zero.
 
     Example:
         >>> import torch, torchcoreset as tc
@@ -164,6 +169,7 @@ def build_labeled_coreset(
     unknown = set(init) - set(classes.tolist()) if isinstance(init, Mapping) else set()
     if unknown:
         raise ValueError(f"init: got points for {sorted(map(str, unknown))}; expected labels among {classes.tolist()}.")
+    held = _held(samples, counts, np.bincount(place, minlength=len(classes)))
     results = []
     for k, (label, count) in enumerate(zip(classes.tolist(), counts.tolist(), strict=True)):
         chosen = torch.from_numpy(np.flatnonzero(place == k)).to(rows.device)
@@ -176,6 +182,7 @@ def build_labeled_coreset(
                 init=init.get(label) if isinstance(init, Mapping) else init,
                 restarts=restarts,
                 sample_weights=None if mass is None else mass[chosen],
+                samples=held[k],
                 steps=steps,
                 tolerance=tolerance,
                 seed=seed + k,
@@ -223,6 +230,26 @@ def allocate(size: int, shares: NDArray[np.float64], allocation: str = "proporti
     order = np.argsort(-(quota - counts), kind="stable")
     counts[order[: size - int(counts.sum())]] += 1
     return counts
+
+
+def _held(samples: int | None, counts: NDArray[np.int64], rows: NDArray[np.int64]) -> list[int | None]:
+    """How many of a class's `rows` (k,) it is built on: as many for each of all points, as far as there are rows."""
+    if samples is None:
+        return [None] * len(counts)
+    left = check_count(samples, "samples")
+    if left < len(counts):
+        raise ValueError(f"samples: got {left} for {len(counts)} classes; expected at least one for each class.")
+    held, open_ = rows.copy(), np.ones(len(counts), dtype=bool)
+    while open_.any():
+        parts = allocate(left, counts[open_] / counts[open_].sum())
+        if (parts < rows[open_]).all():
+            held[open_] = parts
+            break
+        # A class that has no more gives what it lacks to the others.
+        full = np.flatnonzero(open_)[parts >= rows[open_]]
+        open_[full] = False
+        left -= int(rows[full].sum())
+    return [int(count) for count in held]
 
 
 def _read_labels(y: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -76,7 +76,7 @@ from .shared_rows import WHY, SharedRows, generator_of
 TAILS = 0.25  # of the variance in one sample: the central limit theorem is not to be trusted
 FEWEST = 30  # fresh samples
 KEPT = 1 << 24  # numbers of fresh samples that are kept where points are many: 128 MiB
-SAME = ("number of points", "dimension", "points", "weights")  # on all ranks
+SAME = ("number of points", "dimension", "dtype of the points", "points", "weights")  # on all ranks
 
 SEEN = (
     "source: these rows built the coreset, so the interval speaks of the table, not of the population behind it, to "
@@ -200,7 +200,8 @@ def inputs(
 
     def prepare() -> tuple[tuple[Points, Source], tuple[float, ...]]:
         points, read = read_points(coreset), as_source(source)
-        return (points, read), (*points.x.shape, mark(points.x), mark(points.b), *settings.values())
+        facts = (*points.x.shape, torch.finfo(points.x.dtype).eps, mark(points.x), mark(points.b))
+        return (points, read), (*facts, *settings.values())
 
     points, read = agreed(ranks, call, prepare, (*SAME, *settings), WHY)
     if saw_the_source(points, read):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 
 import torch
 from torch import Generator, Tensor
 
 from ..errors import RankError
 from ..sources import Source
+from ..tensors import FLOATS
 from ..transport.ranks import Ranks
 from .fresh import FreshRows
 
@@ -25,7 +27,8 @@ class SharedRows(FreshRows):
     """Rows that several ranks draw from a source each, none of them twice.
 
     `take` gives all ranks the same rows: the next of every rank in turn, as if one source had been dealt out to the
-    ranks like cards, which is how `torch.utils.data.DistributedSampler` does it. `batches` gives this rank's own.
+    ranks like cards, which is how `torch.utils.data.DistributedSampler` does it. They come in the type that holds those
+    of all ranks. `batches` gives this rank's own.
 
     Args:
         ranks: who takes part.
@@ -43,10 +46,11 @@ class SharedRows(FreshRows):
 
         def prepare() -> tuple[Tensor, Sequence[float]]:
             rows = self._own(count)
-            return rows, (len(rows), rows.shape[1])
+            return rows, (len(rows), rows.shape[1], FLOATS.index(rows.dtype))
 
-        rows, facts = ranks.agree("certify", prepare, 2, WHY)
-        dimensions = {int(d) for length, d in facts.tolist() if length}
+        rows, facts = ranks.agree("certify", prepare, 3, WHY)
+        filled = [(int(d), FLOATS[int(at)]) for length, d, at in facts.tolist() if length]
+        dimensions = {d for d, _ in filled}
         if len(dimensions) > 1:
             raise RankError(
                 f"source: the ranks have samples of dimensions {sorted(dimensions)}; expected one. Give all of them "
@@ -54,6 +58,8 @@ class SharedRows(FreshRows):
             )
         if not dimensions:
             return rows
+        # Rows travel as bytes: those of one rank have to be as long as those of another, also where it has none.
+        rows = rows.to(reduce(torch.promote_types, (dtype for _, dtype in filled)))
         rows = rows if len(rows) else rows.new_empty(0, dimensions.pop())
         turns = torch.arange(len(rows)) * ranks.size + place
         parts = ranks.gather(rows, turns)

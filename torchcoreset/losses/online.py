@@ -71,7 +71,6 @@ def stream_value(
         problem, seen = problem_with(
             as_ranks(settings.group), "CoresetLoss(online=True)", x, y, settings.p, point_weights, sample_weights,
             lambda problem: see(memory, problem, *rows, settings.engine),
-            state=None if memory is None else memory.running.counters,
         )  # fmt: skip
         found = follow(memory, problem, *rows, seen, forgetting=settings.forgetting, engine=settings.engine)
         result = found.transport

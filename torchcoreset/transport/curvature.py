@@ -70,6 +70,9 @@ class Factorised(Curvature):
             self._factor, failed = torch.linalg.cholesky_ex(laplacian)
             if not bool(failed):
                 break
+        else:
+            # What is not finite or far from symmetric, such as a state from elsewhere, has no factor at any ridge.
+            self._factor = _positive(diagonal, least).sqrt_().diag()
 
     def solution(self, g: Tensor) -> Tensor:
         return torch.cholesky_solve(g[:, None], self._factor)[:, 0]
@@ -77,6 +80,14 @@ class Factorised(Curvature):
     def inverse(self) -> Tensor:
         """The inverse, (n, n), for many solves with few points."""
         return torch.cholesky_inverse(self._factor)
+
+
+def _positive(diagonal: Tensor, least: Tensor) -> Tensor:
+    """A diagonal (n,) with its finite, positive numbers, and else the largest of those, so that nobody is sent far."""
+    sound = torch.where(diagonal.isfinite(), diagonal, least)
+    sound = torch.where(sound.isfinite() & (sound > 0), sound, 0.0)
+    largest = sound.max()
+    return torch.where(sound > 0, sound, largest if bool(largest > 0) else 1.0)
 
 
 class Sparse(Curvature):

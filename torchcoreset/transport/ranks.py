@@ -85,12 +85,12 @@ class Ranks:
         widths = [column.element_size() * math.prod(column.shape[1:]) for column in columns]
         sent = torch.zeros(max(counts), sum(widths), dtype=torch.uint8, device=self._device)
         for column, place in zip(columns, torch.split(sent, widths, 1), strict=True):
-            place[: len(column)] = column.detach().contiguous().view(torch.uint8).view(len(column), place.shape[1])
+            place[: len(column)] = _row(column.detach()).view(torch.uint8).view(len(column), place.shape[1])
         whole = [torch.empty_like(sent) for _ in counts]
         self._exchange(lambda: self._dist.all_gather(whole, sent, group=self._group))
         return [
             tuple(
-                part.contiguous().view(column.dtype).view(count, *column.shape[1:]).to(column.device)
+                _row(part).view(column.dtype).view(count, *column.shape[1:]).to(column.device)
                 for column, part in zip(columns, torch.split(rows[:count], widths, 1), strict=True)
             )
             for count, rows in zip(counts, whole, strict=True)
@@ -196,6 +196,11 @@ class Ranks:
             ) from error
 
 
+def _row(values: Tensor) -> Tensor:
+    """A copy in one dimension: what has a single row counts as contiguous, but may begin where no float64 can."""
+    return values.clone(memory_format=torch.contiguous_format).flatten()
+
+
 def agreed(
     ranks: Ranks | None,
     call: str,
@@ -221,7 +226,7 @@ def mark(values: Tensor) -> float:
 def check_same(names: Sequence[str], facts: Tensor) -> None:
     """Raise RankError, on every rank alike, unless all ranks' facts (size, at least as many as names) agree."""
     for name, column in zip(names, facts.t(), strict=False):
-        other = (column != column[0]).nonzero()[:, 0].tolist()
+        other = ((column != column[0]) & ~(column.isnan() & column[0].isnan())).nonzero()[:, 0].tolist()
         if other:
             raise RankError(
                 f"{name}: rank {other[0]} has others than rank 0 ({float(column[other[0]]):.17g} and "

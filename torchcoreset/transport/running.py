@@ -151,7 +151,7 @@ class Running:
         return factor.inverse().mv if len(self.potential) <= FEW else factor.solution
 
     def fits(self, points: Tensor, p: float) -> bool:
-        """Whether it is of as many points, of this dimension and power, and usable."""
+        """Whether it is of as many points, and of this dimension and power."""
         n = len(points)
         return (
             self.anchor.shape == points.shape
@@ -160,8 +160,12 @@ class Running:
             and self.pull.shape == points.shape
             and len(self.counters) == len(Counters._fields)
             and self.numbers.p == p
-            and math.isfinite(float(self.potential.sum()))
         )
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether there is a potential to measure at; after a move, which needs curvature and boundaries too."""
+        return math.isfinite(float(self.potential.sum()))
 
 
 @dataclass(frozen=True, kw_only=True)

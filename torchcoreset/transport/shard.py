@@ -44,6 +44,10 @@ class Means(Protocol):
     """What samples show, with means over them."""
 
     @property
+    def state(self) -> Tensor:
+        """What has been remembered from earlier calls, (k,), and is used now: the same on all ranks."""
+
+    @property
     def means(self) -> tuple[Tensor, ...]:
         """Weighted means over samples, float64, of equal shapes on all ranks."""
 
@@ -241,7 +245,8 @@ def problem_with(
     """As `problem_on`, with a first look whose means travel in the message that all calls begin with.
 
     Args:
-        look: from the checked problem of this process alone to what its samples show.
+        look: from the checked problem of this process alone to what its samples show; None on all ranks or on none.
+        state: where nothing is seen; else it is that of what is seen.
 
     Returns:
         The problem, and what was seen, with means over the samples of all ranks.
@@ -258,7 +263,7 @@ def problem_with(
         problem, seen = looked()
         means = () if seen is None else seen.means
         own = (problem.equal, problem.square, problem.concentration, problem.count, _scale(sample_weights, problem))
-        facts = (*_common(problem, points, sample_weights, state), *own)
+        facts = (*_common(problem, points, sample_weights, state if seen is None else seen.state), *own)
         return (problem, seen), facts, torch.cat([problem.b[:0], *(mean.flatten() for mean in means)])
 
     (problem, seen), facts, rows = ranks.agree_with(call, prepare, len(SAME) + 5, WHY)

@@ -179,6 +179,12 @@ class Seen:
     features: Tensor
 
     @property
+    def state(self) -> Tensor:
+        """Of what is remembered, all that decides which way a batch takes; ranks have to agree in it."""
+        running = self.running
+        return torch.cat((running.counters, running.potential, running.overdue))
+
+    @property
     def means(self) -> tuple[Tensor, ...]:
         """All that are means over samples."""
         return self.look.mass, self.look.moments, self.look.gradient, self.features
@@ -210,7 +216,7 @@ class Followed:
 def see(memory: Memory | None, problem: Problem, points: Tensor, samples: Tensor, engine: str) -> Seen | None:
     """Look at the samples here with what is remembered; arguments as in `follow`.
 
-    None if this batch begins a stream: nothing is remembered, or nothing that fits the points.
+    None if this batch begins a stream: nothing is remembered, or nothing that fits the points and is finite.
     """
     if problem.support is not None:
         inner = without_idle(problem, problem.support)
@@ -218,6 +224,8 @@ def see(memory: Memory | None, problem: Problem, points: Tensor, samples: Tensor
     if memory is None or not memory.running.fits(points, problem.p):
         return None
     running = moved(memory.running, points, problem.b)
+    if not running.is_usable:
+        return None
     look = look_at(make_engine(problem, engine), running.potential)
     return Seen(running=running, look=look, features=features(samples, problem.a, memory.moments.origin))
 
