@@ -195,7 +195,9 @@ class _Market:
             before = np.flatnonzero(level == level[j] - 1)
             excess = self.arc[before, j] - self._bound[before, j]
             if len(before) and excess.min() <= 0:
-                path.append(int(before[excess.argmin()]))
+                # Arcs on shortest paths are as long as each other but for rounding, which is not to choose among them.
+                cheapest = excess <= min(excess.min() + self.allowance, 0.0)
+                path.append(int(before[cheapest.argmax()]))
             else:
                 level[j] = len(level)
                 path.pop()
