@@ -105,8 +105,10 @@ class Solver:
                 return self._result(Status.CONVERGED)
             if round_ + 1 == self.rounds or (round_ > 1 and self.gap > 0.9 * gap):
                 break
-            if curvature is not None:
+            if curvature is not None and cells.dual < self.lower:  # moving samples has spoilt the potential
                 v, cells = self._correct(v, cells, curvature)
+                if cells.dual < self.lower:
+                    v, cells = self._correct(self.potential, self.cells or cells, curvature)
         return self._result(Status.STALLED)
 
     def ascend(self, start: Tensor | None) -> tuple[Tensor, HardPass, Curvature | None]:
