@@ -51,7 +51,7 @@ DENSE_BALANCE = 4096  # points up to which movable samples know their costs to a
 BUDGET = 0.5  # tolerances that balancing may waste: the rest is for what potential and samples out of its sight lack
 BY_WAY_OF = (1e-3, 1e-5)  # parts of the value that may be wasted on the way to an exact plan: up to twice as fast
 LISTED = 4.0  # mean slacks of the movable samples within which points are listed
-ROW_ELEMENTS = 128  # of a movable sample with its list, roughly, where there are lists
+ROW_ELEMENTS = 256  # of a movable sample with its list and what is made of it, roughly, where there are lists
 MOVABLE_ELEMENTS = 1 << 26  # of the float64 cost block of the samples that may move: 512 MiB
 
 
