@@ -19,7 +19,7 @@ from torchcoreset.testing import DISCRETE_PROBLEMS, E1, LINE_PROBLEMS, line_tran
 from torchcoreset.transport import solver as solver_module
 from torchcoreset.transport.balance import Balanced
 from torchcoreset.transport.problem import make_problem
-from torchcoreset.transport.solve import solve_dual
+from torchcoreset.transport.solve import solve, solve_dual
 
 every_power = pytest.mark.parametrize("p", [1, 1.5, 2, 3])
 either_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -284,6 +284,40 @@ def test_a_solve_that_gets_no_further_stalls(monkeypatch: pytest.MonkeyPatch) ->
     assert caught[0].message.result is result
     assert result.status is tc.Status.STALLED
     assert result.gap > 1e-9
+
+
+def test_no_more_costs_are_held_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    # where the quota of every cell exceeds what it holds, as in late rounds
+    balance, rows = solver_module.balance, []
+
+    def counted(cost, *arguments, **settings) -> Balanced:
+        rows.append(len(cost))
+        return balance(cost, *arguments, **settings)
+
+    monkeypatch.setattr(solver_module, "balance", counted)
+    monkeypatch.setattr(solver_module, "MOVABLE_ELEMENTS", 20 * 100)
+    monkeypatch.setattr(solver_module, "QUOTA", 10_000)
+    x, y = normal(20, 2), 2 * normal(3000, 2, seed=1)
+    result = tc.transport(x, y, tolerance=1e-2)
+    assert result.lower <= tc.transport(x, y, exact=True, start=result.potential).value * (1 + 1e-12)
+    assert rows
+    assert max(rows) <= 100 + len(x)  # a quota of each cell is rounded up
+
+
+def test_the_first_plan_does_where_one_round_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def move_nothing(cost, cell, mass, surplus, v, **settings) -> Balanced:
+        calls.append(settings)
+        return Balanced(np.arange(len(cell)), cell, mass, v, 0)
+
+    monkeypatch.setattr(solver_module, "balance", move_nothing)
+    problem = make_problem(*hard_problem())
+    settings = {"tolerance": 1e-9, "exact": False, "start": None, "max_steps": 100}
+    assert solve(problem, **settings, rounds=1).status is tc.Status.STALLED
+    assert len(calls) == 1
+    solve(problem, **settings)
+    assert len(calls) > 2
 
 
 @pytest.mark.parametrize("p", [1, 2])
