@@ -238,7 +238,10 @@ def _held(samples: int | None, counts: NDArray[np.int64], rows: NDArray[np.int64
         return [None] * len(counts)
     left = check_count(samples, "samples")
     if left < len(counts):
-        raise ValueError(f"samples: got {left} for {len(counts)} classes; expected at least one for each class.")
+        raise ValueError(
+            f"samples: got {left} for {len(counts)} classes; expected at least one for each class. Pass more, or None "
+            "to build on all rows."
+        )
     held, open_ = rows.copy(), np.ones(len(counts), dtype=bool)
     while open_.any():
         parts = allocate(left, counts[open_] / counts[open_].sum())
