@@ -731,3 +731,21 @@ def test_autocast_and_inference_mode_stay_outside() -> None:
     assert not found.potential.is_inference()
     assert certified.lower == tc.certify(x, y, seed=0).lower
     assert built.transport.value == tc.build_coreset(y, 5, steps=5).transport.value
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.parametrize("n", [10, 300])
+@pytest.mark.parametrize("scale", [1e-30, 1e-25, 1e-17, 1e13, 1e17, 1e30])
+def test_float32_whose_squares_it_cannot_hold(p: float, n: int, scale: float, generator: torch.Generator) -> None:
+    y = torch.randn(1000, 3, generator=generator)
+    here, there = tc.transport(y[:n], y, p), tc.transport(scale * y[:n], scale * y, p)
+    assert there.gap <= 1e-3
+    assert there.value / scale**p == pytest.approx(here.value, rel=1e-3)
+    assert there.lower / scale**p <= here.value * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1e160])
+def test_what_float64_cannot_hold_is_refused(scale: float, generator: torch.Generator) -> None:
+    y = scale * torch.randn(100, 3, generator=generator, dtype=torch.float64)
+    with pytest.raises(ValueError, match=r"^points, samples: got a mean square of .* Divide both by their scale"):
+        tc.transport(y[:10], y)

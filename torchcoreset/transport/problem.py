@@ -46,9 +46,24 @@ class Problem:
     @cached_property
     def rounding(self) -> float:
         """Size of the rounding error of one cost: eps times the mean cost to the origin; gaps below it mean nothing."""
-        eps = torch.finfo(self.x.dtype).eps
-        norms = self.square + float(self.x.double().square().sum(1) @ self.b)
-        return float(eps * norms ** (self.p / 2))
+        return float(torch.finfo(self.x.dtype).eps * self._norms ** (self.p / 2))
+
+    @cached_property
+    def _norms(self) -> float:
+        """Mean square of the norm of a sample and of that of a point, together."""
+        return self.square + float(self.x.double().square().sum(1) @ self.b)
+
+    @property
+    def in_range(self) -> bool:
+        """Whether squares and costs, and the differences that count among them, are normal numbers of the dtype."""
+        least, most = self._range
+        return self._norms == 0 or least <= self._norms <= most
+
+    @property
+    def _range(self) -> tuple[float, float]:
+        """Mean squares that the dtype can do with: no square is larger than the sum of all, weights as they may be."""
+        limits, power = torch.finfo(self.x.dtype), max(self.p, 2) / 2
+        return (limits.tiny / limits.eps) ** (1 / power), limits.max ** (1 / power) / (4 * self.count)
 
     @property
     def square(self) -> float:
@@ -156,6 +171,23 @@ def make_problem(
 def as_float64(problem: Problem) -> Problem:
     """The same problem in float64."""
     return replace(problem, x=problem.x.double(), y=problem.y.double())
+
+
+def within_range(problem: Problem) -> Problem:
+    """The problem in a dtype that holds its squares and costs: float64 where float32 does not, as at 1e-17 and 1e17.
+
+    Raises:
+        ValueError: float64 does not hold them either.
+    """
+    if not problem.in_range and problem.x.dtype != torch.float64:
+        problem = as_float64(problem)
+    if not problem.in_range:
+        least, most = problem._range
+        raise ValueError(
+            f"points, samples: got a mean square of {problem.square:.0e} about the points' median; expected one from "
+            f"{least:.0e} to {most:.0e}, whose costs float64 can hold. Divide both by their scale."
+        )
+    return problem
 
 
 def check_power(p: float) -> None:
