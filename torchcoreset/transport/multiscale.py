@@ -62,7 +62,7 @@ def merged(engine: Engine) -> Problem:
     problem = engine.problem
     n = len(problem.x)
     chosen = torch.randperm(n, generator=torch.Generator().manual_seed(n))[: n // FEWER].to(problem.x.device)
-    few = problem.x[chosen]
+    few = torch.unique(problem.x[chosen], dim=0)  # rounding tells equal points apart
     equal = problem.b.new_full((len(few),), 1 / len(few))
     nearest = engine.on(Problem(x=few, b=equal, y=problem.x, a=problem.b, equal=False, p=problem.p))
     b = nearest.hard(torch.zeros_like(equal)).mass
