@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .candidates import REACH, Candidates
 from .deterministic import mass_by_cell
-from .engine import LOWEST_EXPONENT, Engine, Entries, Meter, SoftEngine, SoftSums
+from .engine import Engine, Entries, Meter, SoftEngine, SoftSums, exponential_
 from .nearest import lowest_place, two_lowest
 from .overlap import DENSE_POINTS
 from .problem import Problem
@@ -119,23 +119,27 @@ class DenseEngine(Engine):
         )
 
     def _soft_sums(self, v: Tensor, eta: float) -> SoftSums:
-        b, dtype = self.problem.b, self.problem.x.dtype
+        b = self.problem.b
         minimum, certainty, mass = b.new_zeros(()), b.new_zeros(()), b.new_zeros(len(b))
-        overlap = b.new_zeros(len(b), len(b))
         v = v + b.log() * eta
+        totals = []
         for samples in self._blocks():
             a = self.problem.a[samples]
             share, lowest, total = self._shares(samples, v, eta)
             minimum += a @ self._completed(samples, lowest, total, eta)
             certainty += a @ total.double().reciprocal()
-            root = a.sqrt()
-            share.mul_((root / total).to(dtype))
-            mass += share @ root.to(dtype)
-            left = undecided(total)
-            if len(left) < len(total):
-                share = share.index_select(1, left)
+            mass += share @ (a / total).to(share.dtype)
+            totals.append(total)
+        return SoftSums(minimum, certainty, mass, lambda: self._overlap(undecided(torch.cat(totals)), v, eta))
+
+    def _overlap(self, samples: Tensor, v: Tensor, eta: float) -> Tensor:
+        """sum_k a_k chi_ki chi_kj over the samples with these indices, (n, n) float64."""
+        overlap = self.problem.b.new_zeros(len(v), len(v))
+        for some in torch.split(samples, self._block):
+            share, _, total = self._shares(some, v, eta)
+            share.mul_((self.problem.a[some].sqrt() / total).to(share.dtype))
             overlap += share @ share.t()
-        return SoftSums(minimum, certainty, mass, lambda: overlap)
+        return overlap
 
     def _softmins(self, v: Tensor, eta: float) -> Tensor:
         v = v + self.problem.b.log() * eta
@@ -156,7 +160,7 @@ class DenseEngine(Engine):
         """exp of (lowest - (c - v)) / eta (n, samples), the lowest c - v of each sample and the sum of its exp."""
         share = self._reduced(samples, v)
         lowest = share.amin(0)
-        share.sub_(lowest).mul_(-1 / eta).clamp_(min=LOWEST_EXPONENT).exp_()
+        exponential_(share.sub_(lowest), eta)
         return share, lowest, share.sum(0)
 
     def _reduced(self, samples: slice | Tensor, v: Tensor, points: Tensor | None = None) -> Tensor:

@@ -12,7 +12,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import torch
 from torch import Tensor
 
 from .dense import DenseEngine, undecided
@@ -40,15 +39,6 @@ class FusedEngine(DenseEngine):
 
         Then of each point its mass, (n,) float64: the sum over samples of a times the exp above divided by its sum.
         """
-
-    def _overlap(self, samples: Tensor, v: Tensor, eta: float) -> Tensor:
-        """sum_k a_k chi_ki chi_kj over the samples with these indices, (n, n) float64."""
-        overlap = self.problem.b.new_zeros(len(v), len(v))
-        for some in torch.split(samples, self._block):
-            share, _, total = self._shares(some, v, eta)
-            share.mul_((self.problem.a[some].sqrt() / total).to(share.dtype))
-            overlap += share @ share.t()
-        return overlap
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from .engine import Engine, HardPass
 from .line import sorted_transport
 from .movable import Movable, within_quota
 from .multiscale import coarse_potential, coarse_sample
-from .newton import anneal, settle, target_ambiguity
+from .newton import anneal, next_eta, settle, target_ambiguity
 from .problem import Problem
 from .result import Coupling, Status, Transport
 
@@ -100,7 +100,7 @@ class Solver:
                 return self._result(Status.CONVERGED)
             if self.steps >= self.max_steps:
                 return self._result(Status.MAX_STEPS)
-            cells = self._look(v)
+            cells = self._look(v, cells)
             if self.gap <= self.tolerance:
                 return self._result(Status.CONVERGED)
             if round_ + 1 == self.rounds or (round_ > 1 and self.gap > 0.9 * gap):
@@ -141,9 +141,9 @@ class Solver:
         assert self.cells is not None, "every run looks"
         return self.cells.cost - self.potential[self.cells.cell]
 
-    def _look(self, v: Tensor) -> HardPass:
-        """One pass over all samples; keeps the best lower bound."""
-        cells = self.engine.hard(v)
+    def _look(self, v: Tensor, near: HardPass | None = None) -> HardPass:
+        """One pass over all samples, or those that may have left the cells of a potential nearby; keeps the best."""
+        cells = self.engine.hard(v, near)
         if cells.dual > self.lower:
             self.lower, self.potential, self.cells = cells.dual, v, cells
         return cells
@@ -174,7 +174,11 @@ class Solver:
             return self.potential, first or self._look(self.potential), None
         v, soft, eta = coarse_potential(engine, least)
         if coarse_sample(engine) is not engine and not engine.exhausted():
-            v, soft, eta = anneal(self._fine_sample().candidates(v, eta), v, eta, least)
+            sample = self._fine_sample()
+            lists = sample.candidates(v, eta)
+            if lists is sample:  # lists for a sharper softmin than v is right for would hold too little
+                eta = max(least, next_eta(eta, soft.ambiguity, target_ambiguity(sample)))
+            v, soft, eta = anneal(lists, v, eta, least)
         return v, self._look(v), curvature_of(soft, eta, problem.b)
 
     def _fine_sample(self) -> Engine:
@@ -206,7 +210,7 @@ class Solver:
             if good or self.steps >= self.max_steps or trust < (CLOSE if few else CLOSEST):
                 break
             trial = v + direction
-            trial_cells = self._look(trial)
+            trial_cells = self._look(trial, cells)
             rise = trial_cells.dual - cells.dual
             if rise > 0:
                 v, cells = trial, trial_cells
