@@ -81,6 +81,7 @@ def test_settling_adjusts_only_eta(dense: DenseEngine) -> None:
 
 
 def test_eta_follows_the_ambiguity_within_bounds() -> None:
-    assert next_eta(1.0, 0.2, 0.1) == pytest.approx(0.5)
+    assert next_eta(1.0, 0.02, 0.01) == pytest.approx(0.5, rel=0.02)
+    assert next_eta(3.0, 0.75, 0.5) == pytest.approx(1.0)  # odds of 3 and 1
     assert next_eta(1.0, 1.0, 0.01) == 1 / SHRINK
     assert next_eta(1.0, 0.0, 0.1) == SHRINK

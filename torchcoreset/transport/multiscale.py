@@ -22,8 +22,8 @@ FEWER = 8  # points that one of the next coarser problem stands for
 FEWEST = 32  # points of the coarsest problem: below 256 points a start from nothing is faster (measured)
 COARSE = 20  # samples a point
 LEAST_SAMPLES = 1024
-SPLIT = 0.5  # ambiguity at which a coarser problem hands over
-BROAD, BROAD_SPLIT = 5, 0.6  # samples a point, and ambiguity to reach with them, while each sample goes to many points
+SPLIT = 0.6  # ambiguity at which a coarser problem hands over
+BROAD, BROAD_SPLIT = 5, 0.7  # samples a point, and ambiguity to reach with them, while each sample goes to many points
 
 
 def coarse_sample(engine: Engine) -> Engine:
@@ -32,14 +32,17 @@ def coarse_sample(engine: Engine) -> Engine:
 
 
 def coarse_potential(engine: Engine, least: float, target: float | None = None) -> tuple[Tensor, SoftPass, float]:
-    """A potential (n,) that is right for a few samples a point, its soft pass and its smoothing; as `anneal`."""
+    """A potential (n,) for a few samples a point, its soft pass and its smoothing; as `anneal`.
+
+    Masses are right where these are all samples, and else nearly: more samples follow.
+    """
     n = len(engine.problem.x)
     v, eta = first_potential(engine, least)
     if n >= FEWER * FEWEST:
         few = engine.subsample(max(LEAST_SAMPLES, BROAD * n))
         v, _, eta = anneal(few.candidates(v, eta), v, eta, least, BROAD_SPLIT)
     sample = coarse_sample(engine)
-    return anneal(sample.candidates(v, eta), v, eta, least, target)
+    return anneal(sample.candidates(v, eta), v, eta, least, target, final=sample is engine)
 
 
 def first_potential(engine: Engine, least: float) -> tuple[Tensor, float]:

@@ -101,7 +101,7 @@ def starvation(mass: Tensor, b: Tensor) -> float:
 
 
 def anneal(
-    engine: SoftEngine, v: Tensor, eta: float, least: float, target: float | None = None
+    engine: SoftEngine, v: Tensor, eta: float, least: float, target: float | None = None, final: bool = True
 ) -> tuple[Tensor, SoftPass, float]:
     """Shrink eta until the softmin is as sharp as the number of samples allows, but not below `least`.
 
@@ -111,6 +111,7 @@ def anneal(
         eta: smoothing to start from.
         least: bound of the smoothing.
         target: ambiguity to reach, if not the least that the samples allow.
+        final: whether masses should be right in the end, not only for a sharper softmin to begin with.
 
     Returns:
         The potential (n,), the soft pass at it, and the eta of that pass.
@@ -124,7 +125,8 @@ def anneal(
         eta = max(least, next_eta(eta, soft.ambiguity, target))
     else:
         soft = None
-    v, soft = climb(engine, v, eta, TIGHT, least, soft)
+    if final or soft is None:
+        v, soft = climb(engine, v, eta, TIGHT, least, soft)
     return v, soft, eta
 
 
@@ -157,5 +159,6 @@ def target_ambiguity(engine: SoftEngine) -> float:
 
 
 def next_eta(eta: float, ambiguity: float, target: float) -> float:
-    """The ambiguity is proportional to eta while that is small; one stage changes eta by at most SHRINK."""
-    return eta * min(SHRINK, max(1 / SHRINK, target / max(ambiguity, 1e-12)))
+    """The odds of a sample's going elsewhere are about proportional to eta; one stage changes it by at most SHRINK."""
+    sought, found = (part / max(1 - part, 1e-12) for part in (target, ambiguity))
+    return eta * min(SHRINK, max(1 / SHRINK, sought / max(found, 1e-12)))
