@@ -21,7 +21,7 @@ from .balance import DUST, balance, spread
 from .balance_lists import Lists, balance_lists
 from .choose import make_engine
 from .cost import paired, pairwise, pairwise_exact
-from .curvature import Curvature, curvature_of
+from .curvature import Curvature, Postponed, curvature_of
 from .engine import Engine, HardPass
 from .line import sorted_transport
 from .movable import Movable, within_quota
@@ -192,10 +192,14 @@ class Solver:
         # Between its two nearest points a sample is undecided if its slack is below eta.
         undecided = max(1, math.ceil((BLURRED if far else target_ambiguity(sample)) * m))
         eta = max(float(self.problem.kth_smallest(first.slack, undecided)), least)
-        lists = sample.candidates(start, eta)
         if not far:
-            return start, first, settle(lists, start, eta, least)
-        v, soft, eta = anneal(lists, start, eta, least)
+            degree = b * (undecided / m / eta)
+
+            def settled() -> Curvature:
+                return settle(sample.candidates(start, eta), start, eta, least)
+
+            return start, first, Postponed(settled, degree)
+        v, soft, eta = anneal(sample.candidates(start, eta), start, eta, least)
         return v, self._look(v), curvature_of(soft, eta, b)
 
     def _correct(self, v: Tensor, cells: HardPass, curvature: Curvature) -> tuple[Tensor, HardPass]:
@@ -203,10 +207,12 @@ class Solver:
         trust = self.engine.trust
         for _ in range(CORRECTIONS):
             g = self.problem.b - cells.mass
+            few, enough = self._few(cells), 0.1 * self.tolerance * cells.dual
+            if few and curvature.highest_rise(g) <= enough:
+                break
             direction = curvature.solve(g, trust)
             expected_rise = float(g @ direction) / 2
-            few = self._few(cells)
-            good = expected_rise <= 0.1 * self.tolerance * cells.dual and few
+            good = few and expected_rise <= enough
             if good or self.steps >= self.max_steps or trust < (CLOSE if few else CLOSEST):
                 break
             trial = v + direction
