@@ -4,7 +4,8 @@ import numpy as np
 import ot
 import pytest
 
-from torchcoreset.transport.balance import Balanced, balance, spread
+from torchcoreset.transport.balance import balance, spread
+from torchcoreset.transport.market import Balanced
 
 
 def instance(seed: int, weights: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

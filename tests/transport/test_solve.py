@@ -17,7 +17,7 @@ from torch import Tensor
 import torchcoreset as tc
 from torchcoreset.testing import DISCRETE_PROBLEMS, E1, LINE_PROBLEMS, line_transport
 from torchcoreset.transport import solver as solver_module
-from torchcoreset.transport.balance import Balanced
+from torchcoreset.transport.market import Balanced
 from torchcoreset.transport.problem import make_problem
 from torchcoreset.transport.solve import solve, solve_dual
 

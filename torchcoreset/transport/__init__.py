@@ -8,7 +8,8 @@ candidates  soft passes over lists, of many points    overlap   the Hessian from
 curvature   Newton directions                         newton    annealed Newton on the smoothed semi-dual
 multiscale  where Newton begins: with few points      line      one dimension: sorting
 balance     surplus mass along shortest paths         balance_lists    the same, of many points
-stock       what a cell holds meanwhile               untangle  a rough potential where Newton is lost
+market      the rounds of both                        stock       what a cell holds meanwhile
+untangle    a rough potential where Newton is lost
 solver      from a problem to bounds that meet        solve     `transport`: the public way in
 sinkhorn    entropic transport at a given eta         geomloss  the same by geomloss' iteration
 entropic    what an entropic potential is worth       result    what comes back

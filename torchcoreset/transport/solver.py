@@ -17,13 +17,14 @@ import math
 import torch
 from torch import Tensor
 
-from .balance import DUST, balance, spread
+from .balance import balance, spread
 from .balance_lists import Lists, balance_lists
 from .choose import make_engine
 from .cost import paired, pairwise, pairwise_exact
 from .curvature import Curvature, Postponed, curvature_of
 from .engine import Engine, HardPass
 from .line import sorted_transport
+from .market import DUST
 from .movable import Movable, within_quota
 from .multiscale import coarse_potential, coarse_sample
 from .newton import anneal, next_eta, settle, target_ambiguity
@@ -241,7 +242,7 @@ class Solver:
         allowance = 16 * problem.rounding
         if n > DENSE_BALANCE:
             lists = self._lists(cells, movable, v, widen)
-            balanced = balance_lists(lists, *arguments, allowance=allowance, budget=budgets[-1])
+            balanced = balance_lists(lists, *arguments, allowance=allowance, budgets=budgets)
         else:
             block = pairwise_exact if self.exact and problem.p < 2 else pairwise
             cost = block(movable.y.double(), problem.x.double(), problem.p).cpu().numpy()
