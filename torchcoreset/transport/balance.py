@@ -20,7 +20,7 @@ over levels (Dinic).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -46,19 +46,28 @@ def balance(
     Returns:
         The new plan of these samples and the new potential. Surplus that found no path stays where it is.
     """
-    return _Stocks(cost, cell, mass, surplus, v, allowance).balanced(budgets)
+    return Stocks(cost, cell, mass, surplus, v, allowance).balanced(budgets)
 
 
-class _Stocks(Market):
+class Stocks(Market):
     """A stock in each cell, and all arcs between them; arguments as of `balance`."""
 
     def __init__(self, cost: Floats, cell: Ints, mass: Floats, surplus: Floats, v: Floats, allowance: float) -> None:
         n = len(v)
         self.cost = cost
-        self.arc = np.empty((n, n))
         order = np.argsort(cell, kind="stable")
-        parts = np.split(order, np.searchsorted(cell[order], np.arange(1, n)))
-        self.stocks = [Stock(i, rows, mass[rows], cost[rows], self.arc[i]) for i, rows in enumerate(parts)]
+        first = np.searchsorted(cell[order], np.arange(n + 1))
+        price = cost[order]
+        price -= np.take_along_axis(price, cell[order, None], 1)
+        self.arc = np.full((n, n), np.inf)
+        some = np.flatnonzero(np.diff(first))
+        if len(some):
+            self.arc[some] = np.minimum.reduceat(price, first[some])
+        np.fill_diagonal(self.arc, np.inf)
+        self.stocks = [
+            Stock(i, order[here], mass[order[here]], price[here], self.arc[i])
+            for i, here in enumerate(map(slice, first[:-1].tolist(), first[1:].tolist()))
+        ]
         largest = float(np.abs(self.arc[np.isfinite(self.arc)]).max(initial=0.0)) + float(np.ptp(v))
         super().__init__(surplus, v, max(allowance, 16 * np.finfo(np.float64).eps * largest), len(cell))
         self._bound, self._free = np.empty((n, n)), np.empty((n, n), dtype=bool)
@@ -71,9 +80,9 @@ class _Stocks(Market):
                 self.surplus[target] += mass
 
     def _entries(self) -> tuple[Ints, Ints, Floats]:
-        rows = np.fromiter((k for stock in self.stocks for k in stock.rows), dtype=np.int64)
+        rows = np.array(list(chain.from_iterable(stock.rows for stock in self.stocks)), dtype=np.int64)
         cols = np.repeat(np.arange(len(self.v)), [len(stock.rows) for stock in self.stocks])
-        mass = np.fromiter((mass for stock in self.stocks for mass in stock.mass), dtype=np.float64)
+        mass = np.array(list(chain.from_iterable(stock.mass for stock in self.stocks)), dtype=np.float64)
         return rows, cols, mass
 
     def _raise_potential(self) -> bool:

@@ -14,7 +14,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import torch
 from torch import Tensor
@@ -284,11 +284,12 @@ def exponential_(above: Tensor, eta: float) -> Tensor:
     return above.mul_(-1 / (eta * math.log(2))).clamp_(min=LOWEST_POWER).exp2_()
 
 
+@lru_cache(maxsize=8)
 def shuffled(m: int, count: int) -> Tensor:
-    """`count` different numbers of range(m), in random order and always the same, (count,)."""
+    """`count` different numbers of range(m), in random order and always the same, (count,); not to be written to."""
     generator = torch.Generator().manual_seed(m)
     if m <= HUGE or 16 * count > m:
-        return torch.randperm(m, generator=generator)[:count]
+        return torch.randperm(m, generator=generator)[:count].clone()
     # A shuffle of 10^9 numbers would take 8 GB. Of an eighth more draws than needed, at most a 25th repeat others.
     chosen: Tensor = torch.unique(torch.randint(m, (count + count // 8 + 64,), generator=generator))
     return chosen[torch.randperm(len(chosen), generator=generator)[:count]]

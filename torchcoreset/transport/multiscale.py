@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .engine import Engine, SoftPass
 from .newton import anneal
-from .problem import Problem
+from .problem import Problem, mean_square
 
 FEWER = 8  # points that one of the next coarser problem stands for
 FEWEST = 32  # points of the coarsest problem: below 256 points a start from nothing is faster (measured)
@@ -49,7 +49,7 @@ def first_potential(engine: Engine, least: float) -> tuple[Tensor, float]:
     """A potential (n,) to begin with, and the smoothing at which to begin; `least` as for `anneal`."""
     problem = engine.problem
     if len(problem.x) < FEWER * FEWEST:
-        spread = problem.square + float(problem.x.double().square().sum(1) @ problem.b)
+        spread = problem.square + mean_square(problem.x, problem.b)
         tiny = torch.finfo(problem.x.dtype).tiny  # where all coincide; its own power may be zero
         return torch.zeros_like(problem.b), max(max(spread, tiny) ** (problem.p / 2), tiny)
     coarser = engine.on(merged(engine))

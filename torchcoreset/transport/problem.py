@@ -51,7 +51,7 @@ class Problem:
     @cached_property
     def _norms(self) -> float:
         """Mean square of the norm of a sample and of that of a point, together."""
-        return self.square + float(self.x.double().square().sum(1) @ self.b)
+        return self.square + mean_square(self.x, self.b)
 
     @property
     def in_range(self) -> bool:
@@ -68,7 +68,7 @@ class Problem:
     @property
     def square(self) -> float:
         """Mean square of the norm of a sample."""
-        return float(self.a @ self.y.double().square().sum(1))
+        return mean_square(self.y, self.a)
 
     @property
     def concentration(self) -> float:
@@ -171,6 +171,14 @@ def make_problem(
 def as_float64(problem: Problem) -> Problem:
     """The same problem in float64."""
     return replace(problem, x=problem.x.double(), y=problem.y.double())
+
+
+def mean_square(rows: Tensor, weights: Tensor) -> float:
+    """Mean square of the norms of rows (m, d), to the digits of their dtype; in float64 where that does not hold it."""
+    square = float(weights @ rows.square().sum(1).double())
+    if torch.finfo(rows.dtype).smallest_normal / torch.finfo(rows.dtype).eps < square < math.inf:
+        return square
+    return float(weights @ rows.double().square().sum(1))
 
 
 def within_range(problem: Problem) -> Problem:

@@ -35,7 +35,7 @@ FINE = 100  # samples a point in the last subsample
 MOST = 1 << 18  # samples in it: their lists fill some hundred MiB
 SORTED = 1 << 26  # samples on the line beyond which they are not sorted in one place: 1 GiB with their weights
 # Of moving one sample explicitly, in elements of a pass. Measured: between 1e3 and 1e4 it hardly matters.
-MOVE_COST = 3e3
+MOVE_COST = 1e4
 FEWEST_STEPS = 10  # with which an approach is begun
 SURPLUS = 4  # samples a point that may have to be moved explicitly, if more passes can avoid it
 # Part of the promised rise below which a step was too long for its curvature; what the trust is divided by then; and
@@ -49,6 +49,9 @@ BLURRED = 0.4  # part of the samples that a start which is not near is blurred o
 ROUNDS = 8  # of balancing, each with four times as many movable samples
 QUOTA = 16  # movable samples in every cell, beyond what its own surplus asks for
 DENSE_BALANCE = 4096  # points up to which movable samples know their costs to all of them: it is 3 times faster
+# Tolerances that a potential may lack, by Newton's model, and what balancing alone makes up for where no curvature is
+# at hand yet.
+REST, LEFT = 0.1, 1.0
 BUDGET = 0.5  # tolerances that balancing may waste: the rest is for what potential and samples out of its sight lack
 BY_WAY_OF = (1e-3, 1e-5)  # parts of the value that may be wasted on the way to an exact plan: up to twice as fast
 LISTED = 4.0  # mean slacks of the movable samples within which points are listed
@@ -91,11 +94,13 @@ class Solver:
 
     def run(self, start: Tensor | None) -> Transport:
         """Ascend and balance until the bounds meet."""
-        v, cells, curvature = self.ascend(start)
+        v, cells, curvature = self.ascend(start, LEFT)
         if self.gap <= self.tolerance:
             return self._result(Status.CONVERGED)
         for round_ in range(self.rounds):
             gap = self.gap
+            if round_:  # who may move is better known from slacks that are not bounds any more
+                cells = self._look(v)
             v = self._balance(v, cells, widen=4**round_)
             if self.gap <= self.tolerance:
                 return self._result(Status.CONVERGED)
@@ -112,14 +117,17 @@ class Solver:
                     v, cells = self._correct(self.potential, self.cells or cells, curvature)
         return self._result(Status.STALLED)
 
-    def ascend(self, start: Tensor | None) -> tuple[Tensor, HardPass, Curvature | None]:
-        """Approach and correct: a potential near the best, its cells, and the curvature there if it has been needed."""
+    def ascend(self, start: Tensor | None, left: float = REST) -> tuple[Tensor, HardPass, Curvature | None]:
+        """Approach and correct: a potential near the best, its cells, and the curvature there if it has been needed.
+
+        No curvature is made for a potential that is certainly within `left` tolerances of the best, by that very model.
+        """
         n, m = len(self.problem.x), self.problem.count
         v, cells, curvature = self._approach(start)
         if curvature is not None:
-            v, cells = self._correct(v, cells, curvature)
+            v, cells = self._correct(v, cells, curvature, left)
             if start is not None and _marginal_error(cells, self.problem) > max(ASTRAY, SURPLUS * n / m):
-                return self.ascend(None)
+                return self.ascend(None, left)
         return v, cells, curvature
 
     @property
@@ -203,17 +211,17 @@ class Solver:
         v, soft, eta = anneal(sample.candidates(start, eta), start, eta, least)
         return v, self._look(v), curvature_of(soft, eta, b)
 
-    def _correct(self, v: Tensor, cells: HardPass, curvature: Curvature) -> tuple[Tensor, HardPass]:
+    def _correct(self, v: Tensor, cells: HardPass, curvature: Curvature, left: float = REST) -> tuple[Tensor, HardPass]:
         """Newton steps with the gradient of all samples, while they pay: a pass costs less than moving many samples."""
         trust = self.engine.trust
         for _ in range(CORRECTIONS):
             g = self.problem.b - cells.mass
-            few, enough = self._few(cells), 0.1 * self.tolerance * cells.dual
-            if few and curvature.highest_rise(g) <= enough:
+            few, lacking = self._few(cells), self.tolerance * cells.dual
+            if few and curvature.highest_rise(g) <= left * lacking:
                 break
             direction = curvature.solve(g, trust)
             expected_rise = float(g @ direction) / 2
-            good = few and expected_rise <= enough
+            good = few and expected_rise <= REST * lacking
             if good or self.steps >= self.max_steps or trust < (CLOSE if few else CLOSEST):
                 break
             trial = v + direction
