@@ -225,7 +225,7 @@ def begin(engine: Engine, points: Tensor) -> Running:
         v, soft, eta = coarse_potential(engine, least)
         v, soft, eta = anneal(engine.subsample(FINE * len(v)), v, eta, least)
         overlap, ambiguity = soft.overlap, soft.ambiguity
-    anchor = points.double()
+    anchor = points.to(torch.float64, copy=True)  # an optimizer writes to the points
     v = v - problem.b @ v
     curvature = with_diagonal(overlap / eta, problem.b / eta)
     walls = boundaries(curvature, v, anchor, problem.p)
@@ -242,7 +242,7 @@ def begin(engine: Engine, points: Tensor) -> Running:
 
 def moved(running: Running, points: Tensor, b: Tensor) -> Running:
     """The same after the points have moved: the potential that leaves the cells where they were, to first order."""
-    anchor = points.double()
+    anchor = points.to(torch.float64, copy=True)
     shift = anchor - running.anchor
     v = running.potential
     if len(v) > 1:
