@@ -9,6 +9,7 @@ inwards. At a potential that the batch has had no part in, the batch's value and
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +45,30 @@ class OnlineSettings:
                 f"forgetting: got {self.forgetting!r}; expected a number in [0, 1): the least weight of a batch, such "
                 "as 0.01 to remember about a hundred. 0 remembers all until the stream is seen to move."
             )
+
+
+class Held:
+    """What is in the buffers of a module: the object itself, which knows a solver.
+
+    Attributes:
+        memory: of a stream.
+        tensors: its tensors by name.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.tensors = memory.tensors()
+        self._written = self._writes()
+
+    def is_in(self, buffers: Mapping[str, Tensor | None]) -> bool:
+        """Whether these are its tensors still.
+
+        Others may have replaced them or, as DistributedDataParallel does, written to them.
+        """
+        return self._written == self._writes() and all(buffers[name] is held for name, held in self.tensors.items())
+
+    def _writes(self) -> int:
+        return sum([tensor._version for tensor in self.tensors.values()])
 
 
 def report(found: Followed) -> None:
