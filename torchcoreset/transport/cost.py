@@ -44,23 +44,23 @@ def paired_gradient(y: Tensor, x: Tensor, p: float) -> Tensor:
 
 
 def assigned(
-    y: Tensor, x: Tensor, a: Tensor, cell: Tensor, p: float, block: int, *, equal: bool
+    y: Tensor, x: Tensor, a: Tensor, cell: Tensor, p: float, block: int, *, each: float | None
 ) -> tuple[Tensor, Tensor]:
     """Costs (m,) of samples y (m, d) at the points x (n, d) of their cells (m,), and the gradient (n, d) of a @ costs.
 
-    Both float64, from one difference: `paired` and `paired_gradient` at once, in blocks of samples. Where all weights a
-    are `equal`, a quadratic cost needs them only once its differences have been added up.
+    Both float64, from one difference: `paired` and `paired_gradient` at once, in blocks of samples. Where `each` weight
+    is the same, a quadratic cost needs it only once its differences have been added up.
     """
     if len(y) > block:
         blocks = zip(*(torch.split(rows, block) for rows in (y, a, cell)), strict=True)
-        found = [assigned(rows, x, weights, cells, p, block, equal=equal) for rows, weights, cells in blocks]
+        found = [assigned(rows, x, weights, cells, p, block, each=each) for rows, weights, cells in blocks]
         return torch.cat([costs for costs, _ in found]), torch.stack([gradient for _, gradient in found]).sum(0)
     points = x.double()
     difference = points.index_select(0, cell).sub_(y)
     square = torch.linalg.vecdot(difference, difference)
     gradient = torch.zeros_like(points)
-    if p == 2 and equal:
-        gradient.index_add_(0, cell, difference).mul_(2 * a[0])
+    if p == 2 and each is not None:
+        gradient.index_add_(0, cell, difference).mul_(2 * each)
     else:
         weight = a * (2 if p == 2 else _slope(square, p))
         gradient.index_add_(0, cell, difference.mul_(weight[:, None]))

@@ -56,6 +56,11 @@ class Problem:
         return float(self.a @ self.y.double().square().sum(1))
 
     @property
+    def each(self) -> float | None:
+        """The weight of each sample; None if they differ."""
+        return 1 / self.count if self.equal else None
+
+    @property
     def concentration(self) -> float:
         """Sum of the squares of all sample weights."""
         return float(self.a @ self.a)

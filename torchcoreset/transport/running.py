@@ -258,7 +258,7 @@ def look_at(engine: Engine, v: Tensor) -> Look:
     problem = engine.problem
     cell = engine.nearest(v)
     y, x, a = problem.y, problem.x, problem.a
-    transform, gradient = assigned(y, x, a, cell, problem.p, engine.rows, equal=problem.equal)
+    transform, gradient = assigned(y, x, a, cell, problem.p, engine.rows, each=problem.each)
     transform -= v.index_select(0, cell)
     return Look(
         cell=cell, transform=transform, mass=engine.cell_mass(cell), gradient=gradient,

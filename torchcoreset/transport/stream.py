@@ -320,7 +320,7 @@ def _followed(b: Tensor, v: Tensor, look: Look, memory: Memory, is_new: bool) ->
 
 def _status(memory: Memory, n: int) -> StreamStatus:
     now = memory.running.numbers
-    drifted = float(memory.drifts[0])
+    drifted, _ = memory.drifts.tolist()
     if drifted and now.batches - drifted < SHOWN:
         return StreamStatus.DRIFTING
     if now.lagged and now.batches - now.lagged < SHOWN:
