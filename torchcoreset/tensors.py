@@ -77,8 +77,9 @@ def check_finite(
 
     `index` (m,) says which rows of a whole these are, `columns` (d,) how the columns are called.
     """
-    # One pass, without a temporary as large as the data: no sum with NaN or infinity in it is finite.
-    if math.isfinite(float(rows.sum())):
+    # One pass, without a temporary as large as the data: no sum with NaN or infinity in it is finite. In half precision
+    # most sums would overflow.
+    if math.isfinite(float(rows.sum(dtype=torch.float32 if rows.dtype == torch.float16 else rows.dtype))):
         return
     finite = torch.isfinite(rows)
     bad = (~finite.all(1)).nonzero()[:, 0].tolist()
