@@ -92,12 +92,11 @@ def stream_value(
     """
 
     def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
-        rows = (x.detach(), y.detach())
         problem, seen = problem_with(
             as_ranks(settings.group), "CoresetLoss(online=True)", x, y, settings.p, point_weights, sample_weights,
-            lambda problem: see(memory, problem, *rows, settings.engine),
+            lambda problem: see(memory, problem, x, y, settings.engine),
         )  # fmt: skip
-        found = follow(memory, problem, *rows, seen, forgetting=settings.forgetting, engine=settings.engine)
+        found = follow(memory, problem, x, y, seen, forgetting=settings.forgetting, engine=settings.engine)
         result = found.transport
 
         def derivatives(inputs: Inputs, needed: Needed) -> Derivatives:

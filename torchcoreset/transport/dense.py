@@ -48,7 +48,8 @@ class DenseEngine(Engine):
 
     def _nearest(self, v: Tensor) -> Tensor:
         starts = range(0, len(self.problem.y), self._rows)
-        return torch.cat([lowest_place(self._reduced(slice(start, start + self._rows), v)) for start in starts])
+        cells = [lowest_place(self._reduced(slice(start, start + self._rows), v)) for start in starts]
+        return cells[0] if len(cells) == 1 else torch.cat(cells)
 
     def candidates(self, v: Tensor, eta: float) -> SoftEngine:
         n, device = len(v), v.device

@@ -267,7 +267,7 @@ def follow(
     if has_moved:
         after = rejuvenated(after)
     memory = Memory(running=after, moments=moments, drifts=drifts)
-    return _followed(problem.b, seen.running.potential, seen.look, memory, is_new)
+    return _followed(problem.b, seen.running.potential, seen.look, sums.value, memory, is_new)
 
 
 def _first(problem: Problem, points: Tensor, samples: Tensor, engine: str) -> Followed:
@@ -281,7 +281,7 @@ def _first(problem: Problem, points: Tensor, samples: Tensor, engine: str) -> Fo
     seen = seen.with_means(*problem.added(*seen.means))
     moments = first_moments(origin, seen.features, running.numbers.samples)
     memory = Memory(running=running, moments=moments, drifts=problem.b.new_zeros(2))
-    return _followed(problem.b, running.potential, seen.look, memory, False)
+    return _followed(problem.b, running.potential, seen.look, float(seen.look.value), memory, False)
 
 
 def _drifts(drifts: Tensor, batch: float, has_moved: bool) -> tuple[Tensor, bool]:
@@ -293,12 +293,11 @@ def _drifts(drifts: Tensor, batch: float, has_moved: bool) -> tuple[Tensor, bool
     return drifts.new_tensor([batch, batch if is_new else began]), is_new
 
 
-def _followed(b: Tensor, v: Tensor, look: Look, memory: Memory, is_new: bool) -> Followed:
+def _followed(b: Tensor, v: Tensor, look: Look, value: float, memory: Memory, is_new: bool) -> Followed:
     """What is told of a batch that was looked at with the potential v (n,), after which `memory` is what is known."""
     after = memory.running
     now = after.numbers
     first = now.batches == 1
-    value = float(look.value)
     variance = max(0.0, now.square - now.mean**2)
     transport = StreamTransport(
         value=value,
