@@ -50,7 +50,8 @@ class DenseEngine(Engine):
         return torch.cat(cells), torch.cat(slacks)
 
     def _nearest(self, v: Tensor) -> Tensor:
-        return torch.cat([lowest_place(self._reduced(samples, v)) for samples in self._blocks()])
+        cells = [lowest_place(self._reduced(samples, v)) for samples in self._blocks()]
+        return cells[0] if len(cells) == 1 else torch.cat(cells)
 
     def _blocks(self) -> Iterator[slice]:
         """The samples of one block after the other."""

@@ -71,6 +71,11 @@ class Problem:
         return mean_square(self.y, self.a)
 
     @property
+    def each(self) -> float | None:
+        """The weight of each sample; None if they differ."""
+        return 1 / self.count if self.equal else None
+
+    @property
     def concentration(self) -> float:
         """Sum of the squares of all sample weights."""
         return float(self.a @ self.a)
@@ -86,6 +91,10 @@ class Problem:
     def count(self) -> int:
         """Number of samples."""
         return len(self.y)
+
+    def mean(self, values: Tensor) -> Tensor:
+        """Sum over the samples here of values (m, ...) times their weights: their part in the mean over all samples."""
+        return values.mean(0) if self.equal else self.a @ values
 
     def totals(self, sums: Tensor) -> Tensor:
         """Sums over all samples, from those over the samples here."""
@@ -159,7 +168,7 @@ def make_problem(
         )
     check_finite(x, "points")
     check_finite(y, "samples")
-    work = dtype or torch.promote_types(x.dtype, torch.float32)
+    work = dtype or (x.dtype if x.dtype == torch.float64 else torch.float32)
     x = x.to(work)
     shift = column_medians(x)
     b = normalised(point_weights, len(x), "point_weights", x.device)
