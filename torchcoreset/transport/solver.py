@@ -203,14 +203,16 @@ class Solver:
             direction = curvature.solve(g, trust)
             expected_rise = float(g @ direction) / 2
             few = self._few(cells)
-            good = expected_rise <= 0.1 * self.tolerance * cells.dual and few
-            if good or self.steps >= self.max_steps or trust < (CLOSE if few else CLOSEST):
+            enough = 0.1 * self.tolerance * cells.dual
+            if (expected_rise <= enough and few) or self.steps >= self.max_steps or trust < (CLOSE if few else CLOSEST):
                 break
             trial = v + direction
             trial_cells = self._look(trial)
             rise = trial_cells.dual - cells.dual
             if rise > 0:
                 v, cells = trial, trial_cells
+                if rise <= enough and self._few(cells):  # a few points that it has wrong may promise much for ever
+                    break
             if rise < POOR * expected_rise:
                 trust /= CAUTION
         return v, cells
