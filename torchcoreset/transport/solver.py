@@ -214,7 +214,7 @@ class Solver:
                 if rise <= enough and self._few(cells):  # a few points that it has wrong may promise much for ever
                     break
             if rise < POOR * expected_rise:
-                trust /= CAUTION
+                trust = min(trust, float(direction.abs().max()) / curvature.eta) / CAUTION
         return v, cells
 
     def _few(self, cells: HardPass) -> bool:
