@@ -41,6 +41,14 @@ def test_both_kinds_give_the_same_direction(n: int, apart: bool, monkeypatch: py
     torch.testing.assert_close(sparse, factorised, rtol=1e-5, atol=1e-7 * float(factorised.abs().max()))
 
 
+def test_products_with_and_without_mkl_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    overlap, g, least = ring(100), gradient(100), torch.full((100,), 1e-9, dtype=torch.float64)
+    with_it = Sparse(as_kind(Sparse, overlap), 0.3, least).solve(g, 1e6)
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
+    without = Sparse(as_kind(Sparse, overlap), 0.3, least).solve(g, 1e6)
+    torch.testing.assert_close(with_it, without, rtol=1e-9, atol=1e-12)
+
+
 @either_kind
 @pytest.mark.parametrize("n", [10, 100])
 def test_the_direction_solves_the_system(kind: type, n: int) -> None:

@@ -105,9 +105,14 @@ def test_the_coarse_potential_is_right_for_its_sample(weighted: bool, m: int, er
     assert float((engine.hard(v).mass - engine.problem.b).abs().sum()) / 2 < 0.3
 
 
-def test_the_sample_grows_with_the_points() -> None:
+def test_the_sample_grows_with_the_points(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(coarse_sample(some_engine(n=10)).problem.y) == LEAST_SAMPLES
     assert len(coarse_sample(some_engine(n=200)).problem.y) == COARSE * 200
+    monkeypatch.setattr(multiscale, "MANY", 3000)
+    assert len(coarse_sample(some_engine(n=200)).problem.y) == 3000
+    monkeypatch.setattr(multiscale, "MANY", 100)
+    assert len(coarse_sample(some_engine(n=200)).problem.y) == COARSE * 100
+    monkeypatch.undo()
     engine = some_engine(n=200, m=COARSE * 200)
     assert coarse_sample(engine) is engine
 

@@ -15,12 +15,12 @@ from torchcoreset.transport.problem import Problem, make_problem
 from torchcoreset.transport.untangle import untangled
 
 
-def islands(n: int = 40, m: int = 2000) -> tuple[Tensor, Tensor]:
-    """Points of which half are on an island that has a tenth of the samples, 30 units away; float64."""
+def islands(n: int = 40, m: int = 2000, distance: float = 30) -> tuple[Tensor, Tensor]:
+    """Points of which half are on an island, far away, that has a tenth of the samples; float64."""
     generator = torch.Generator().manual_seed(0)
     x, y = (torch.randn(count, 2, dtype=torch.float64, generator=generator) for count in (n, m))
-    x[n // 2 :] += 30
-    y[m - m // 10 :] += 30
+    x[n // 2 :] += distance
+    y[m - m // 10 :] += distance
     return x, y
 
 
@@ -60,8 +60,9 @@ def test_newton_asks_for_it_where_it_is_lost(monkeypatch: pytest.MonkeyPatch) ->
     assert relative_error(b - soft.mass, b) <= LOOSE
 
 
-def test_islands_are_solved() -> None:
-    x, y = islands()
+@pytest.mark.parametrize("distance", [30, 1000])
+def test_islands_are_solved(distance: float) -> None:
+    x, y = islands(distance=distance)
     result = tc.transport(x, y)
     exact = ot.emd2([], [], ot.dist(y.numpy(), x.numpy()), numItermax=10**7)
     assert result.lower <= exact * (1 + 1e-12)

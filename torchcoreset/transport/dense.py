@@ -2,8 +2,7 @@
 
 x (n, d) points, y (m, d) samples, a (m,) weights      v (n,) potential      eta smoothing      c cost
 
-A block is (n, samples): the nearest points are sought along columns, for many samples side by side, in a half to a
-fifth of the time that rows of few points take (measured).
+A block of few points is (n, samples): the nearest is sought along columns, for many samples side by side.
 """
 
 from __future__ import annotations
@@ -12,13 +11,14 @@ import math
 from collections.abc import Iterator
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from .candidates import REACH, Candidates
 from .deterministic import mass_by_cell
 from .engine import Engine, Entries, Meter, SoftEngine, SoftSums, exponential_
-from .nearest import lowest_place, two_lowest
+from .nearest import FEW, lowest_in_columns, lowest_in_rows, two_lowest_in_columns, two_lowest_in_rows
 from .overlap import DENSE_POINTS
 from .problem import Problem
 
@@ -44,13 +44,19 @@ class DenseEngine(Engine):
     def _two_nearest(self, v: Tensor) -> tuple[Tensor, Tensor]:
         cells, slacks = [], []
         for samples in self._blocks():
-            lowest, cell, second = two_lowest(self._reduced(samples, v))
+            if len(v) < FEW:
+                lowest, cell, second = two_lowest_in_columns(self._reduced(samples, v))
+            else:
+                lowest, cell, second = two_lowest_in_rows(self._reduced_rows(samples, v))
             cells.append(cell)
             slacks.append(second - lowest)
         return torch.cat(cells), torch.cat(slacks)
 
     def _nearest(self, v: Tensor) -> Tensor:
-        cells = [lowest_place(self._reduced(samples, v)) for samples in self._blocks()]
+        if len(v) < FEW:
+            cells = [lowest_in_columns(self._reduced(samples, v))[1] for samples in self._blocks()]
+        else:
+            cells = [lowest_in_rows(self._reduced_rows(samples, v))[1] for samples in self._blocks()]
         return cells[0] if len(cells) == 1 else torch.cat(cells)
 
     def _blocks(self) -> Iterator[slice]:
@@ -74,14 +80,13 @@ class DenseEngine(Engine):
         n = len(v)
         lowest, rows, cols, reduced = [], [], [], []
         for samples in self._blocks():
-            block = self._reduced(samples, v)
-            lowest.append(block.amin(0))
-            place = (block <= lowest[-1] + margin).t().flatten().nonzero()[:, 0]  # sample by sample
+            block = self._reduced_rows(samples, v)
+            lowest.append(block.amin(1))
+            place = places_below(block, lowest[-1][:, None] + margin)
+            reduced.append(block.flatten().index_select(0, place))
             row = place.div(n, rounding_mode="floor")
-            col = place - row * n
-            reduced.append(block.flatten().index_select(0, col * block.shape[1] + row))
             rows.append((row + samples.start).int())
-            cols.append(col.int())
+            cols.append((place - row * n).int())
         found = torch.cat(rows), torch.cat(cols), torch.cat(reduced)
         del rows, cols, reduced
         row, col, cost = self._supplied(*found, torch.cat(lowest) + margin, v, supply)
@@ -166,17 +171,31 @@ class DenseEngine(Engine):
 
     def _reduced(self, samples: slice | Tensor, v: Tensor, points: Tensor | None = None) -> Tensor:
         """c(y, x) - v of some or all points and some samples; for p = 2 without the constant |y|^2 of each sample."""
-        problem = self.problem
-        x, x2, y = problem.x, self._x2, problem.y[samples]
-        v = v.to(x.dtype)
+        x, x2, y, v = self.problem.x, self._x2, self.problem.y[samples], v.to(self.problem.x.dtype)
         if points is not None:
             x, x2, v = x[points], x2[points], v[points]
-        if problem.p == 2:
+        if self.problem.p == 2:
             return torch.addmm((x2 - v)[:, None], x, y.t(), alpha=-2)
-        square = torch.addmm(x2[:, None], x, y.t(), alpha=-2)
-        square.add_(self._y2[samples]).clamp_(min=0)
-        cost = square.sqrt_() if problem.p == 1 else square.pow_(problem.p / 2)
-        return cost.sub_(v[:, None])
+        return self._less(torch.addmm(x2[:, None], x, y.t(), alpha=-2), self._y2[samples], v[:, None])
+
+    def _reduced_rows(self, samples: slice, v: Tensor) -> Tensor:
+        """The same of all points, as (samples, n)."""
+        x, x2, y, v = self.problem.x, self._x2, self.problem.y[samples], v.to(self.problem.x.dtype)
+        if self.problem.p == 2:
+            return torch.addmm(x2 - v, y, x.t(), alpha=-2)
+        return self._less(torch.addmm(x2, y, x.t(), alpha=-2), self._y2[samples, None], v)
+
+    def _less(self, square: Tensor, y2: Tensor, v: Tensor) -> Tensor:
+        """c - v from |x|^2 - 2 <y, x>, |y|^2 and v, in place."""
+        square.add_(y2).clamp_(min=0)
+        return (square.sqrt_() if self.problem.p == 1 else square.pow_(self.problem.p / 2)).sub_(v)
+
+
+def places_below(block: Tensor, bound: Tensor) -> Tensor:
+    """Where a block (rows, n), flattened, is no more than the bound (rows, 1) of its row, ascending."""
+    if block.is_cpu:  # NumPy compares 5 times faster than torch, and finds what is true 3 times faster (measured)
+        return torch.from_numpy(np.flatnonzero(block.numpy() <= bound.numpy()))
+    return (block <= bound).flatten().nonzero()[:, 0]
 
 
 def inserted(values: Tensor, places: Tensor, more: Tensor) -> Tensor:

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from .engine import Engine, SoftPass
-from .newton import anneal
+from .newton import LOOSE, TIGHT, anneal
 from .problem import Problem, mean_square
 
 FEWER = 8  # points that one of the next coarser problem stands for
 FEWEST = 32  # points of the coarsest problem: below 256 points a start from nothing is faster (measured)
-COARSE = 20  # samples a point
+COARSE, MANY = 20, 1 << 17  # samples a point, and samples beyond which half as many do: their lists fill a GiB
 LEAST_SAMPLES = 1024
 SPLIT = 0.6  # ambiguity at which a coarser problem hands over
 BROAD, BROAD_SPLIT = 5, 0.7  # samples a point, and ambiguity to reach with them, while each sample goes to many points
@@ -28,7 +28,8 @@ BROAD, BROAD_SPLIT = 5, 0.7  # samples a point, and ambiguity to reach with them
 
 def coarse_sample(engine: Engine) -> Engine:
     """As many samples as the first Newton steps need."""
-    return engine.subsample(max(LEAST_SAMPLES, COARSE * len(engine.problem.x)))
+    count = COARSE * len(engine.problem.x)
+    return engine.subsample(max(LEAST_SAMPLES, min(count, max(count // 2, MANY))))
 
 
 def coarse_potential(engine: Engine, least: float, target: float | None = None) -> tuple[Tensor, SoftPass, float]:
@@ -40,9 +41,9 @@ def coarse_potential(engine: Engine, least: float, target: float | None = None) 
     v, eta = first_potential(engine, least)
     if n >= FEWER * FEWEST:
         few = engine.subsample(max(LEAST_SAMPLES, BROAD * n))
-        v, _, eta = anneal(few.candidates(v, eta), v, eta, least, BROAD_SPLIT)
+        v, _, eta = anneal(few.candidates(v, eta), v, eta, least, BROAD_SPLIT, LOOSE)
     sample = coarse_sample(engine)
-    return anneal(sample.candidates(v, eta), v, eta, least, target, final=sample is engine)
+    return anneal(sample.candidates(v, eta), v, eta, least, target, TIGHT if sample is engine else LOOSE)
 
 
 def first_potential(engine: Engine, least: float) -> tuple[Tensor, float]:

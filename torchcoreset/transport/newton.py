@@ -49,12 +49,15 @@ def climb(
 
     `soft` is the pass at v and eta, if it has been made."""
     b = engine.problem.b
-    soft = soft or engine.soft(v, eta)
+    if soft is None:
+        engine.renew(v, eta)
+        soft = engine.soft(v, eta)
     before = math.inf
     for step in range(STEPS):
-        if engine.renew(v, eta):
-            soft = engine.soft(v, eta)
         error = relative_error(b - soft.mass, b)
+        if error > target and engine.renew(v, eta):  # at the end, the next stage makes shorter lists
+            soft = engine.soft(v, eta)
+            error = relative_error(b - soft.mass, b)
         if error <= target or engine.exhausted():
             break
         if step == PATIENCE and error > LOST and len(b) <= TANGLED:
@@ -66,7 +69,7 @@ def climb(
             v = v + eta * (b / soft.mass).log().clamp_(-engine.trust, engine.trust)
             soft, before = engine.soft(v, eta), worst
             continue
-        before = 0.0
+        before = math.inf
         found = newton_step(engine, v, eta, soft, enough)
         if found is None:
             break
@@ -101,7 +104,7 @@ def starvation(mass: Tensor, b: Tensor) -> float:
 
 
 def anneal(
-    engine: SoftEngine, v: Tensor, eta: float, least: float, target: float | None = None, final: bool = True
+    engine: SoftEngine, v: Tensor, eta: float, least: float, target: float | None = None, error: float = TIGHT
 ) -> tuple[Tensor, SoftPass, float]:
     """Shrink eta until the softmin is as sharp as the number of samples allows, but not below `least`.
 
@@ -111,7 +114,7 @@ def anneal(
         eta: smoothing to start from.
         least: bound of the smoothing.
         target: ambiguity to reach, if not the least that the samples allow.
-        final: whether masses should be right in the end, not only for a sharper softmin to begin with.
+        error: relative, of the mass of each point, at the end.
 
     Returns:
         The potential (n,), the soft pass at it, and the eta of that pass.
@@ -125,8 +128,7 @@ def anneal(
         eta = max(least, next_eta(eta, soft.ambiguity, target))
     else:
         soft = None
-    if final or soft is None:
-        v, soft = climb(engine, v, eta, TIGHT, least, soft)
+    v, soft = climb(engine, v, eta, error, least, soft)
     return v, soft, eta
 
 

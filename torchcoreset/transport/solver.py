@@ -202,12 +202,11 @@ class Solver:
         undecided = max(1, math.ceil((BLURRED if far else target_ambiguity(sample)) * m))
         eta = max(float(self.problem.kth_smallest(first.slack, undecided)), least)
         if not far:
-            degree = b * (undecided / m / eta)
 
             def settled() -> Curvature:
                 return settle(sample.candidates(start, eta), start, eta, least)
 
-            return start, first, Postponed(settled, degree)
+            return start, first, Postponed(settled, b * (undecided / m), eta)
         v, soft, eta = anneal(sample.candidates(start, eta), start, eta, least)
         return v, self._look(v), curvature_of(soft, eta, b)
 
@@ -216,12 +215,12 @@ class Solver:
         trust = self.engine.trust
         for _ in range(CORRECTIONS):
             g = self.problem.b - cells.mass
-            few, lacking = self._few(cells), self.tolerance * cells.dual
-            if few and curvature.highest_rise(g) <= left * lacking:
+            few, enough = self._few(cells), REST * self.tolerance * cells.dual
+            if few and curvature.highest_rise(g) <= enough * left / REST:
                 break
             direction = curvature.solve(g, trust)
             expected_rise = float(g @ direction) / 2
-            good = few and expected_rise <= REST * lacking
+            good = few and expected_rise <= enough
             if good or self.steps >= self.max_steps or trust < (CLOSE if few else CLOSEST):
                 break
             trial = v + direction
@@ -229,8 +228,10 @@ class Solver:
             rise = trial_cells.dual - cells.dual
             if rise > 0:
                 v, cells = trial, trial_cells
+                if rise <= enough and self._few(cells):  # a few points that it has wrong may promise much for ever
+                    break
             if rise < POOR * expected_rise:
-                trust /= CAUTION
+                trust = min(trust, float(direction.abs().max()) / curvature.eta) / CAUTION
         return v, cells
 
     def _few(self, cells: HardPass) -> bool:
