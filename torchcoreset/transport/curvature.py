@@ -40,6 +40,10 @@ class Curvature(ABC):
         direction = (direction - direction.median()).clamp_(-trust * self.eta, trust * self.eta)
         return direction - direction.mean()
 
+    def ready(self) -> Curvature:
+        """The same, made if it has not been yet."""
+        return self
+
     def highest_rise(self, g: Tensor) -> float:
         """What the Newton direction promises to raise the dual by at most, if that is known without it."""
         return math.inf
@@ -73,16 +77,53 @@ class Postponed(Curvature):
         return THROUGH * self.eta * float((g.square() / self._degree).sum()) / 2
 
     def solve(self, g: Tensor, trust: float) -> Tensor:
-        return self._curvature().solve(g, trust)
+        return self.ready().solve(g, trust)
 
     def solution(self, g: Tensor) -> Tensor:
-        return self._curvature().solution(g)
+        return self.ready().solution(g)
 
-    def _curvature(self) -> Curvature:
+    def ready(self) -> Curvature:
         if self._made is None:
             self._made = self._make()
             self.eta = self._made.eta
         return self._made
+
+
+class Learning(Curvature):
+    """A curvature that learns from the steps that are made with it.
+
+    Clusters exchange so few samples that a subsample may hold none: how many change cell shows on the way. Source:
+    Nocedal (1980), updating quasi-Newton matrices with limited storage.
+    """
+
+    def __init__(self, curvature: Curvature) -> None:
+        self._curvature, self.eta = curvature, curvature.eta
+        self._steps: list[tuple[Tensor, Tensor, Tensor]] = []
+
+    def learn(self, step: Tensor, change: Tensor) -> None:
+        """Take in a step (n,) of the potential and the change of mass (n,) that came with it."""
+        product = self.eta * step @ change
+        if bool(product > 0):  # never negative, for the semi-dual is concave
+            self._steps.append((step, self.eta * change, product))
+
+    def highest_rise(self, g: Tensor) -> float:
+        return self._curvature.highest_rise(g)
+
+    def solve(self, g: Tensor, trust: float) -> Tensor:
+        self._curvature = self._curvature.ready()
+        self.eta = self._curvature.eta
+        return super().solve(g, trust)
+
+    def solution(self, g: Tensor) -> Tensor:
+        parts = []
+        for step, change, product in reversed(self._steps):
+            part = step @ g / product
+            parts.append(part)
+            g = g - part * change
+        solution = self._curvature.solution(g)
+        for (step, change, product), part in zip(self._steps, reversed(parts), strict=True):
+            solution = solution + (part - change @ solution / product) * step
+        return solution
 
 
 class Factorised(Curvature):

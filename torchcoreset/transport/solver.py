@@ -21,7 +21,7 @@ from .balance import balance, spread
 from .balance_lists import Lists, balance_lists
 from .choose import make_engine
 from .cost import paired, pairwise, pairwise_exact
-from .curvature import Curvature, Postponed, curvature_of
+from .curvature import Curvature, Learning, Postponed, curvature_of
 from .engine import Engine, HardPass
 from .line import sorted_transport
 from .market import DUST
@@ -212,7 +212,7 @@ class Solver:
 
     def _correct(self, v: Tensor, cells: HardPass, curvature: Curvature, left: float = REST) -> tuple[Tensor, HardPass]:
         """Newton steps with the gradient of all samples, while they pay: a pass costs less than moving many samples."""
-        trust = self.engine.trust
+        trust, curvature = self.engine.trust, Learning(curvature)
         for _ in range(CORRECTIONS):
             g = self.problem.b - cells.mass
             few, enough = self._few(cells), REST * self.tolerance * cells.dual
@@ -226,6 +226,7 @@ class Solver:
             trial = v + direction
             trial_cells = self._look(trial, cells)
             rise = trial_cells.dual - cells.dual
+            curvature.learn(direction, trial_cells.mass - cells.mass)
             if rise > 0:
                 v, cells = trial, trial_cells
                 if rise <= enough and self._few(cells):  # a few points that it has wrong may promise much for ever
