@@ -2,7 +2,7 @@
 
 problem     the door: checks, weights, shift          cost      |y - x|^p, pairwise and paired
 engine      hard and soft passes over all samples     choose    which engine makes them
-dense       the engine of matrix products             nearest   the two lowest numbers of each row
+dense       the engine of matrix products             nearest   the two lowest of many numbers
 fused       engines that never write c - v down       keops, triton    two of these
 candidates  soft passes over lists, of many points    overlap   the Hessian from the lists
 curvature   Newton directions                         newton    annealed Newton on the smoothed semi-dual

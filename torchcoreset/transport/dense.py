@@ -26,7 +26,7 @@ SPARSE_FROM = 256  # points from which lists pay on a CPU; a GPU needs them only
 SPARSE_FILL = 0.25  # part of all pairs beyond which lists cost more than they save
 SUPPLY = 2  # times its weight of samples that list a point: one with less could starve
 CHUNK = 1 << 22  # elements of a block with all samples of some points
-DECIDED = 1e-2  # a sample that sends less than this away from its first point adds nothing to the curvature
+DECIDED = 1e-3  # a sample that sends less than this away from its first point adds nothing to the curvature
 
 
 class DenseEngine(Engine):

@@ -27,9 +27,9 @@ from .problem import Problem
 # slower on CPUs, smaller ones are bound by launch time).
 CHUNK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}
 HUGE = 1 << 24  # samples beyond which a subsample is not the head of a shuffle of all
-# 2^-43 is 1e-13, below what a sum of float32 shares resolves, and its square times a weight of 1e-9 is still
+# 2^-46 is 1e-14, below what a sum of float32 shares resolves, and its square times a weight of 1e-9 is still
 # a normal float32. Denormals are 10 times slower on CPUs.
-LOWEST_POWER = -43.0
+LOWEST_POWER = -46.0
 
 
 @dataclass(frozen=True)

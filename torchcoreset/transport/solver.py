@@ -4,7 +4,8 @@
 
 1. Coarse: Newton with shrinking smoothing carries v most of the way, on few points, then on all with 5 n, 20 n and
    100 n samples; a potential of nearby points is blurred and annealed, or taken as it is.
-2. Fine: a few passes over all samples; the gradient is theirs, the curvature still that of the last subsample.
+2. Fine: a few passes over all samples; the gradient is theirs, the curvature that of the last subsample, which learns
+   from each step. After the first of them only samples that may have left their cell are looked at.
 3. Balance: what the cells hold too much or too little of is moved explicitly, which gives a feasible plan.
 
 Each pass over all samples yields a lower bound D(v), each plan an upper bound, and the loop ends when they meet.
