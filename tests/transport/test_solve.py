@@ -17,6 +17,7 @@ from torch import Tensor
 import torchcoreset as tc
 from torchcoreset.testing import DISCRETE_PROBLEMS, E1, LINE_PROBLEMS, line_transport
 from torchcoreset.transport import solver as solver_module
+from torchcoreset.transport.engine import HardPass
 from torchcoreset.transport.market import Balanced
 from torchcoreset.transport.problem import make_problem
 from torchcoreset.transport.solve import solve, solve_dual
@@ -751,3 +752,23 @@ def test_what_float64_cannot_hold_is_refused(scale: float, generator: torch.Gene
     y = scale * torch.randn(100, 3, generator=generator, dtype=torch.float64)
     with pytest.raises(ValueError, match=r"^points, samples: got a mean square of .* Divide both by their scale"):
         tc.transport(y[:10], y)
+
+
+@pytest.mark.parametrize("spread", [0.0, 6.0, 1000.0])
+def test_corrections_never_try_a_potential_again(
+    spread: float, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look, tried = solver_module.Solver._look, []
+
+    def recorded(self: solver_module.Solver, v: Tensor, near: HardPass | None = None) -> HardPass:
+        if near is not None:
+            tried.append(v)
+        return look(self, v, near)
+
+    monkeypatch.setattr(solver_module.Solver, "_look", recorded)
+    centres = spread * torch.randn(5, 4, generator=generator)
+    y = torch.randn(20_000, 4, generator=generator) + centres[torch.randint(5, (20_000,), generator=generator)]
+    result = tc.transport(y[:50], y, tolerance=1e-4)
+    assert result.status is tc.Status.CONVERGED
+    assert tried
+    assert len({tuple(v.tolist()) for v in tried}) == len(tried)

@@ -23,7 +23,7 @@ FEWEST = 32  # points of the coarsest problem: below 256 points a start from not
 COARSE, MANY = 20, 1 << 17  # samples a point, and samples beyond which half as many do: their lists fill a GiB
 LEAST_SAMPLES = 1024
 SPLIT = 0.6  # ambiguity at which a coarser problem hands over
-BROAD, BROAD_SPLIT = 5, 0.7  # samples a point, and ambiguity to reach with them, while each sample goes to many points
+BROAD, BROAD_SPLIT = 5, 0.4  # samples a point, and ambiguity to reach with them, while each sample goes to many points
 
 
 def coarse_sample(engine: Engine) -> Engine:
