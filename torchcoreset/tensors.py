@@ -77,13 +77,13 @@ def check_finite(
 
     `index` (m,) says which rows of a whole these are, `columns` (d,) how the columns are called.
     """
-    # One pass, without a temporary as large as the data; NaN comes through both ends.
-    low, high = torch.aminmax(rows)
-    if math.isfinite(float(high - low)):
+    # One pass, without a temporary as large as the data: no sum with NaN or infinity in it is finite. In half precision
+    # most sums would overflow.
+    if math.isfinite(float(rows.sum(dtype=torch.float32 if rows.dtype == torch.float16 else rows.dtype))):
         return
     finite = torch.isfinite(rows)
     bad = (~finite.all(1)).nonzero()[:, 0].tolist()
-    if bad:  # else only the difference overflowed
+    if bad:  # else only the sum overflowed
         first = bad[0] if index is None else int(index[bad[0]])
         where = ""
         if columns is not None and len(columns) == rows.shape[1]:

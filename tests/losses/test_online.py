@@ -431,6 +431,19 @@ def test_buffers_that_are_written_to_are_read_again(trained) -> None:
     assert_same_state(state(loss), state(twin))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_an_optimizer_that_writes_to_the_points_does_not_write_to_the_state(dtype: torch.dtype) -> None:
+    """The potential belongs to the points as they were, and moves by how far they have gone since."""
+    x, y = torch.nn.Parameter(normal(5, 2).to(dtype)), normal(400, 2, seed=1)
+    loss = tc.CoresetLoss(online=True)
+    for k in range(2):
+        loss(x, y)
+        before = state(loss)
+        with torch.no_grad():
+            x += 0.3 * normal(5, 2, seed=2 + k).to(dtype)
+        assert_same_state(state(loss), before)
+
+
 @pytest.mark.slow
 def test_streams_that_stand_still_raise_no_alarm() -> None:
     lagging = 0

@@ -4,7 +4,8 @@ import numpy as np
 import ot
 import pytest
 
-from torchcoreset.transport.balance import Balanced, balance, spread
+from torchcoreset.transport.balance import Stocks, balance, spread
+from torchcoreset.transport.market import Balanced
 
 
 def instance(seed: int, weights: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -148,3 +149,10 @@ def test_spreading_is_feasible(seed: int) -> None:
     assert mass.min() >= 0
     np.testing.assert_allclose(np.bincount(rows, mass, len(a)), a, atol=1e-14)
     np.testing.assert_allclose(np.bincount(cols, mass, len(b)), b, atol=1e-14)
+
+
+def test_arcs_cost_what_the_cheapest_of_a_cell_pays() -> None:
+    cost = np.array([[0.0, 3.0, 5.0], [0.0, 1.0, 9.0], [1.0, 1.5, 2.0]])
+    cell = np.array([1, 0, 0])  # and nobody in cell 2
+    market = Stocks(cost, cell, np.full(3, 1 / 3), np.zeros(3), np.zeros(3), ROUNDING)
+    np.testing.assert_array_equal(market.arc, [[np.inf, 0.5, 1.0], [-3.0, np.inf, 2.0], [np.inf] * 3])

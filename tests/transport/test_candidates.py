@@ -9,7 +9,7 @@ from torch import Tensor
 
 from torchcoreset.transport import candidates as candidates_module
 from torchcoreset.transport.candidates import LEAST_REACH, REACH, Candidates
-from torchcoreset.transport.dense import SUPPLY, DenseEngine
+from torchcoreset.transport.dense import SUPPLY, DenseEngine, places_below
 from torchcoreset.transport.problem import make_problem
 
 dense_module = importlib.import_module("torchcoreset.transport.dense")
@@ -181,3 +181,10 @@ def test_lists_are_taken_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> None
     assert engine.candidates(v, 1e3) is engine  # every point in reach of every sample
     monkeypatch.setattr(dense_module, "DENSE_POINTS", 59)
     assert isinstance(engine.candidates(v, 1e3), Candidates)
+
+
+def test_places_are_found_alike_with_numpy_and_without() -> None:
+    block = torch.rand(30, 70, generator=torch.Generator().manual_seed(0))
+    bound = block.amin(1, keepdim=True) + 0.1
+    bound[3] = block[3, 5]  # the bound is within
+    assert torch.equal(places_below(block, bound), (block <= bound).flatten().nonzero()[:, 0])

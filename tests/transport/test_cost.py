@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from torchcoreset.transport.cost import paired, paired_gradient, pairwise
+from torchcoreset.transport.cost import assigned, paired, paired_gradient, pairwise
 
 every_power = pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
 
@@ -50,6 +50,26 @@ def test_the_gradient_is_that_of_autograd(clouds, p: float) -> None:
 def test_the_gradient_is_zero_where_point_and_sample_coincide(p: float) -> None:
     x = torch.tensor([[1.0, -2.0]])
     assert paired_gradient(x, x.clone(), p).tolist() == [[0.0, 0.0]]
+
+
+@every_power
+@pytest.mark.parametrize("block", [7, 40])
+@pytest.mark.parametrize("equal", [True, False])
+def test_costs_and_gradient_of_cells_in_blocks(
+    clouds, p: float, block: int, equal: bool, generator: torch.Generator
+) -> None:
+    y, x = clouds
+    y = y.float()
+    cell = torch.randint(len(x) - 1, (40,), generator=generator)  # the last cell is empty
+    a = (
+        torch.full((40,), 1 / 40, dtype=torch.float64)
+        if equal
+        else torch.rand(40, dtype=torch.float64, generator=generator)
+    )
+    costs, gradient = assigned(y, x.float(), a, cell, p, block, each=1 / 40 if equal else None)
+    push = a[:, None] * paired_gradient(y, x.float()[cell], p)
+    torch.testing.assert_close(costs, paired(y, x.float()[cell], p), rtol=1e-14, atol=0)
+    torch.testing.assert_close(gradient, torch.zeros_like(x).index_add_(0, cell, push), rtol=1e-13, atol=1e-14)
 
 
 def test_inputs_are_not_written_to(clouds) -> None:

@@ -1,11 +1,22 @@
 """Newton directions: conjugate gradients against a Cholesky factor, and both against the equations."""
 
+import math
+
 import pytest
 import torch
 from torch import Tensor
 
 from torchcoreset.transport import curvature as curvature_module
-from torchcoreset.transport.curvature import HELD, RESIDUAL, Factorised, Sparse, curvature_of
+from torchcoreset.transport.curvature import (
+    HELD,
+    RESIDUAL,
+    Curvature,
+    Factorised,
+    Learning,
+    Postponed,
+    Sparse,
+    curvature_of,
+)
 from torchcoreset.transport.engine import SoftPass
 
 KINDS = [Factorised, Sparse]
@@ -39,6 +50,14 @@ def test_both_kinds_give_the_same_direction(n: int, apart: bool, monkeypatch: py
         overlap[0], overlap[:, 0], least[0] = 0, 0, 1e-3
     factorised, sparse = (kind(as_kind(kind, overlap), 0.3, least).solve(g, 1e6) for kind in KINDS)
     torch.testing.assert_close(sparse, factorised, rtol=1e-5, atol=1e-7 * float(factorised.abs().max()))
+
+
+def test_products_with_and_without_mkl_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    overlap, g, least = ring(100), gradient(100), torch.full((100,), 1e-9, dtype=torch.float64)
+    with_it = Sparse(as_kind(Sparse, overlap), 0.3, least).solve(g, 1e6)
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
+    without = Sparse(as_kind(Sparse, overlap), 0.3, least).solve(g, 1e6)
+    torch.testing.assert_close(with_it, without, rtol=1e-9, atol=1e-12)
 
 
 @either_kind
@@ -150,3 +169,61 @@ def test_a_least_diagonal_that_is_none(number: float) -> None:
     for some in (least, least[:1].expand(40)):
         solution = Factorised(odd("nan", 40), 0.3, some).solution(gradient(40))
         assert bool(solution.isfinite().all())
+
+
+def clusters(weak: float) -> Tensor:
+    """Overlap of four clusters of five points, which share a good deal among each other and `weak` with the next."""
+    overlap = torch.zeros(20, 20, dtype=torch.float64)
+    for first in range(0, 20, 5):
+        overlap[first : first + 5, first : first + 5] = ring(5) / 4
+    for first in range(5, 20, 5):
+        overlap[first - 1, first] = overlap[first, first - 1] = weak
+    return overlap.fill_diagonal_(0)
+
+
+def errors(curvature: Curvature, overlap: Tensor, steps: int = 12) -> list[float]:
+    """Of the mass after each step, where the mass changes by the Laplacian of `overlap` / eta."""
+    laplacian = (overlap.sum(1).diag() - overlap) / curvature.eta
+    v, excess, found = torch.zeros(20, dtype=torch.float64), gradient(20), []
+    for _ in range(steps):
+        step = curvature.solve(excess, 1e6)
+        if isinstance(curvature, Learning):
+            curvature.learn(step, laplacian @ step)
+        v = v + step
+        excess = gradient(20) - laplacian @ v
+        found.append(float(excess.abs().sum()))
+    return found
+
+
+def test_a_curvature_learns_what_clusters_exchange() -> None:
+    # of which the subsample that it was made from knows next to nothing, and too much of one pair
+    least = torch.full((20,), 1e-9, dtype=torch.float64)
+    true, believed = clusters(weak=2e-4), clusters(weak=1e-3)
+    fixed = errors(Factorised(believed, 0.3, least), true)
+    learning = errors(Learning(Factorised(believed, 0.3, least)), true)
+    assert fixed[-1] > 1e-2 * fixed[0], "it converges slowly or not at all"
+    assert learning[-1] < 1e-8 * fixed[0]
+
+
+def test_what_is_true_has_nothing_to_learn() -> None:
+    least = torch.full((20,), 1e-9, dtype=torch.float64)
+    overlap = clusters(weak=1e-3)
+    assert errors(Learning(Factorised(overlap, 0.3, least)), overlap, 1)[0] < 1e-3 * float(gradient(20).abs().sum())
+
+
+def test_a_postponed_curvature_is_made_once_and_is_what_was_made() -> None:
+    made = []
+
+    def make() -> Factorised:
+        made.append(Factorised(ring(10), 0.3, torch.full((10,), 1e-9, dtype=torch.float64)))
+        return made[-1]
+
+    postponed = Postponed(make, torch.full((10,), 0.1, dtype=torch.float64), 0.7)
+    g = gradient(10)
+    assert 0 < postponed.highest_rise(g) == pytest.approx(2 * postponed.highest_rise(g / 2**0.5))
+    assert not made
+    directions = [curvature.solve(g, 1e6) for curvature in (postponed, Learning(postponed), postponed)]
+    assert len(made) == 1
+    assert postponed.eta == 0.3
+    assert all(torch.equal(direction, made[0].solve(g, 1e6)) for direction in directions)
+    assert made[0].highest_rise(g) == math.inf

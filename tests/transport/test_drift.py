@@ -7,17 +7,21 @@ from torch import Tensor
 from torchcoreset.transport.drift import features, first_moments, watched
 
 
+def mean(values: Tensor) -> Tensor:
+    return values.mean(0)
+
+
 def alarms(batches: list[Tensor], forgetting: float = 0.0) -> list[int]:
     """Numbers of the batches that show a drift."""
     moments, seen = None, []
     worths = 0.0
     for k, y in enumerate(batches):
-        a, worth = torch.full((len(y),), 1 / len(y)).double(), float(len(y))
+        worth = float(len(y))
         worths += worth
         if moments is None:
-            moments = first_moments(a @ y.double(), features(y, a, a @ y.double()), worth)
+            moments = first_moments(mean(y.double()), features(y, mean, mean(y.double())), worth)
             continue
-        means = features(y, a, moments.origin)
+        means = features(y, mean, moments.origin)
         moments, has_moved = watched(moments, means, worth, worth * (k + 1) / worths, forgetting)
         seen += [k] if has_moved else []
     return seen

@@ -54,6 +54,30 @@ def test_counts_of_equal_samples_are_exact() -> None:
     assert mass.tolist() == [7 / 21] * 3
 
 
+@every_power
+@pytest.mark.parametrize("n", [1, 6, 40])
+def test_cells_follow_a_potential_that_moves(p: float, n: int) -> None:
+    # by little, by next to nothing, by much at one point only, by an offset, and not at all
+    problem, v = some_problem(p, n, 500)
+    whole, made = DenseEngine(problem), DenseEngine(problem)
+    cells = made.hard(v)
+    one = torch.zeros_like(v)
+    one[0] = 3.0
+    small = 0.05 * some_problem(p, n, 1, seed=1)[1]
+    for step in (small, 1e-9 * v, one, torch.ones_like(v), torch.zeros_like(v)):
+        v = v + step
+        expected, cells = whole.hard(v), made.hard(v, cells)
+        assert torch.equal(cells.cell, expected.cell)
+        assert torch.equal(cells.mass, expected.mass)
+        assert cells.dual == pytest.approx(expected.dual, rel=1e-13)
+        assert cells.mean == pytest.approx(expected.mean, rel=1e-13)
+        torch.testing.assert_close(cells.cost, expected.cost, rtol=1e-13, atol=0)
+        assert bool((cells.slack <= expected.slack + 1e-12).all())
+        assert bool((cells.slack > -1e-12).all())
+        assert torch.equal(cells.potential, v)
+    assert made.meter.spent < whole.meter.spent
+
+
 def test_one_point_has_infinite_slack() -> None:
     problem, _ = some_problem(2.0, n=1)
     assert DenseEngine(problem).hard(torch.zeros(1, dtype=torch.float64)).slack.isinf().all()
@@ -131,4 +155,5 @@ def test_subsamples_are_distinct_and_repeatable(m: int) -> None:
     assert len(torch.unique(chosen)) == 60
     assert int(chosen.min()) >= 0
     assert m / 2 < int(chosen.max()) < m
+    shuffled.cache_clear()
     assert torch.equal(chosen, shuffled(m, 60))

@@ -1,4 +1,4 @@
-"""The two lowest numbers of each row, against sorting."""
+"""The two lowest numbers of each column and of each row, against sorting."""
 
 import math
 
@@ -6,33 +6,42 @@ import pytest
 import torch
 from torch import Tensor
 
-from torchcoreset.transport.nearest import COLUMNS, FOLD_FROM, lowest_place, two_lowest
+from torchcoreset.transport.nearest import (
+    FEW,
+    FOLD,
+    lowest_in_columns,
+    lowest_in_rows,
+    two_lowest_in_columns,
+    two_lowest_in_rows,
+)
 
-EDGES = [FOLD_FROM + step for step in (-1, 0, 1, COLUMNS - 1, COLUMNS, COLUMNS + 1)]
+EDGES = [FEW + step for step in (-1, 0, 1, FOLD - 1, FOLD, FOLD + 1)]
 every_length = pytest.mark.parametrize("n", [1, 2, 3, 31, 32, 33, 100, *EDGES, 511, 512, 600, 699, 700])
 
 
 def check(table: Tensor) -> None:
-    """Values are those of `topk`; the index is of a lowest number, which may be one of several."""
-    lowest, place, second = two_lowest(table.clone())
-    if table.shape[1] == 1:
-        assert second.isinf().all()
-    else:
-        expected = table.topk(2, largest=False).values
-        assert torch.equal(torch.stack((lowest, second), 1), expected)
-    assert torch.equal(table.gather(1, place[:, None])[:, 0], lowest)
-    assert torch.equal(lowest, table.amin(1))
-    assert torch.equal(table.gather(1, lowest_place(table)[:, None])[:, 0], lowest)
+    """Of rows (rows, n), both ways: values are those of `topk`, the index is of a lowest number."""
+    columns = table.t().contiguous()
+    for lowest, place, second in (two_lowest_in_rows(table.clone()), two_lowest_in_columns(columns.clone())):
+        if table.shape[1] == 1:
+            assert second.isinf().all()
+        else:
+            expected = table.topk(2, largest=False).values
+            assert torch.equal(torch.stack((lowest, second), 1), expected)
+        assert torch.equal(table.gather(1, place[:, None])[:, 0], lowest)
+        assert torch.equal(lowest, table.amin(1))
+    for lowest, place in (lowest_in_rows(table), lowest_in_columns(columns)):
+        assert torch.equal(lowest, table.amin(1))
+        assert torch.equal(table.gather(1, place[:, None])[:, 0], lowest)
+    # in columns it is the first of them
+    first = torch.where(columns == lowest, torch.arange(len(columns))[:, None], len(columns)).amin(0)
+    assert torch.equal(place, first)
 
 
 @every_length
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_they_are_those_of_sorting(n: int, dtype: torch.dtype, generator: torch.Generator) -> None:
-    table = torch.randn(40, n, dtype=dtype, generator=generator)
-    place = two_lowest(table.clone())[1]
-    assert torch.equal(place, table.argmin(1))
-    assert torch.equal(lowest_place(table), place)
-    check(table)
+    check(torch.randn(40, n, dtype=dtype, generator=generator))
 
 
 @every_length
@@ -50,8 +59,4 @@ def test_infinities_are_numbers_like_others(n: int, generator: torch.Generator) 
     table = torch.randn(40, n, generator=generator)
     check(table.masked_fill(torch.rand(40, n, generator=generator) < 0.5, math.inf))
     check(torch.full((3, n), math.inf))
-    one = torch.full((n, n), math.inf).fill_diagonal_(0.0)
-    lowest, place, second = two_lowest(one.clone())
-    assert place.tolist() == list(range(n))
-    assert lowest.tolist() == [0.0] * n
-    assert second.isinf().all()
+    check(torch.full((n, n), math.inf).fill_diagonal_(0.0))

@@ -3,17 +3,21 @@
 import pytest
 import torch
 
+from torchcoreset.transport import newton as newton_module
 from torchcoreset.transport.curvature import curvature_of
 from torchcoreset.transport.dense import DenseEngine
 from torchcoreset.transport.engine import SoftPass
 from torchcoreset.transport.newton import (
+    LOOSE,
     SHRINK,
+    STARVED,
     TIGHT,
     anneal,
     climb,
     next_eta,
     relative_error,
     settle,
+    starvation,
     target_ambiguity,
 )
 from torchcoreset.transport.problem import make_problem
@@ -65,6 +69,38 @@ def test_climbing_never_lowers_the_dual_and_reaches_its_target(dense: DenseEngin
     assert dense.soft(reached, 0.3).dual == soft.dual
 
 
+def test_what_is_good_enough_needs_no_new_lists(dense: DenseEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    v, soft = climb(dense, torch.zeros(12, dtype=torch.float64), 0.3, LOOSE)
+    monkeypatch.setattr(dense, "renew", lambda v, eta: pytest.fail("new lists"))
+    assert climb(dense, v, 0.3, LOOSE, soft=soft) == (v, soft)
+
+
+def test_a_point_that_newton_gives_far_too_much_is_helped_by_sinkhorn(
+    dense: DenseEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    b, steps, target = dense.problem.b, [], 1.0
+    best, _ = climb(dense, torch.zeros(12, dtype=torch.float64), 0.3, 1e-6)
+    least = torch.zeros_like(b)
+    least[b.argmin()] = 1
+
+    def too_long(
+        engine: DenseEngine, v: torch.Tensor, eta: float, soft: SoftPass, enough: float
+    ) -> tuple[torch.Tensor, SoftPass]:
+        steps.append(v)
+        v = best + 0.9 * least
+        soft = engine.soft(v, eta)
+        assert starvation(soft.mass, b) > STARVED
+        return v, soft
+
+    before = dense.soft(best + 0.29 * least, 0.3)
+    assert relative_error(b - before.mass, b) > target
+    assert starvation(before.mass, b) < STARVED
+    monkeypatch.setattr(newton_module, "newton_step", too_long)
+    _, soft = climb(dense, best + 0.29 * least, 0.3, target, soft=before)
+    assert relative_error(b - soft.mass, b) <= target
+    assert len(steps) == 1
+
+
 def test_annealing_ends_sharp_and_balanced(dense: DenseEngine) -> None:
     _, soft, eta = anneal(dense, torch.zeros(12, dtype=torch.float64), 4.0, least=1e-9)
     assert 0 < eta < 4
@@ -81,6 +117,7 @@ def test_settling_adjusts_only_eta(dense: DenseEngine) -> None:
 
 
 def test_eta_follows_the_ambiguity_within_bounds() -> None:
-    assert next_eta(1.0, 0.2, 0.1) == pytest.approx(0.5)
+    assert next_eta(1.0, 0.02, 0.01) == pytest.approx(0.5, rel=0.02)
+    assert next_eta(3.0, 0.75, 0.5) == pytest.approx(1.0)  # odds of 3 and 1
     assert next_eta(1.0, 1.0, 0.01) == 1 / SHRINK
     assert next_eta(1.0, 0.0, 0.1) == SHRINK

@@ -17,7 +17,8 @@ from torch import Tensor
 import torchcoreset as tc
 from torchcoreset.testing import DISCRETE_PROBLEMS, E1, LINE_PROBLEMS, line_transport
 from torchcoreset.transport import solver as solver_module
-from torchcoreset.transport.balance import Balanced
+from torchcoreset.transport.engine import HardPass
+from torchcoreset.transport.market import Balanced
 from torchcoreset.transport.problem import make_problem
 from torchcoreset.transport.solve import solve, solve_dual
 
@@ -294,12 +295,14 @@ def test_no_more_costs_are_held_than_the_limit(monkeypatch: pytest.MonkeyPatch) 
         rows.append(len(cost))
         return balance(cost, *arguments, **settings)
 
+    x, y = normal(20, 2), 2 * normal(3000, 2, seed=1)
+    optimum = tc.transport(x, y, exact=True).value
     monkeypatch.setattr(solver_module, "balance", counted)
     monkeypatch.setattr(solver_module, "MOVABLE_ELEMENTS", 20 * 100)
     monkeypatch.setattr(solver_module, "QUOTA", 10_000)
-    x, y = normal(20, 2), 2 * normal(3000, 2, seed=1)
     result = tc.transport(x, y, tolerance=1e-2)
-    assert result.lower <= tc.transport(x, y, exact=True, start=result.potential).value * (1 + 1e-12)
+    assert result.lower <= optimum * (1 + 1e-12)
+    assert optimum <= result.value * (1 + 1e-12)
     assert rows
     assert max(rows) <= 100 + len(x)  # a quota of each cell is rounded up
 
@@ -731,3 +734,41 @@ def test_autocast_and_inference_mode_stay_outside() -> None:
     assert not found.potential.is_inference()
     assert certified.lower == tc.certify(x, y, seed=0).lower
     assert built.transport.value == tc.build_coreset(y, 5, steps=5).transport.value
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.parametrize("n", [10, 300])
+@pytest.mark.parametrize("scale", [1e-30, 1e-25, 1e-17, 1e13, 1e17, 1e30])
+def test_float32_whose_squares_it_cannot_hold(p: float, n: int, scale: float, generator: torch.Generator) -> None:
+    y = torch.randn(1000, 3, generator=generator)
+    here, there = tc.transport(y[:n], y, p), tc.transport(scale * y[:n], scale * y, p)
+    assert there.gap <= 1e-3
+    assert there.value / scale**p == pytest.approx(here.value, rel=1e-3)
+    assert there.lower / scale**p <= here.value * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1e160])
+def test_what_float64_cannot_hold_is_refused(scale: float, generator: torch.Generator) -> None:
+    y = scale * torch.randn(100, 3, generator=generator, dtype=torch.float64)
+    with pytest.raises(ValueError, match=r"^points, samples: got a mean square of .* Divide both by their scale"):
+        tc.transport(y[:10], y)
+
+
+@pytest.mark.parametrize("spread", [0.0, 6.0, 1000.0])
+def test_corrections_never_try_a_potential_again(
+    spread: float, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look, tried = solver_module.Solver._look, []
+
+    def recorded(self: solver_module.Solver, v: Tensor, near: HardPass | None = None) -> HardPass:
+        if near is not None:
+            tried.append(v)
+        return look(self, v, near)
+
+    monkeypatch.setattr(solver_module.Solver, "_look", recorded)
+    centres = spread * torch.randn(5, 4, generator=generator)
+    y = torch.randn(20_000, 4, generator=generator) + centres[torch.randint(5, (20_000,), generator=generator)]
+    result = tc.transport(y[:50], y, tolerance=1e-4)
+    assert result.status is tc.Status.CONVERGED
+    assert tried
+    assert len({tuple(v.tolist()) for v in tried}) == len(tried)

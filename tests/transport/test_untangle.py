@@ -10,16 +10,17 @@ from torchcoreset.transport import newton as newton_module
 from torchcoreset.transport import untangle as untangle_module
 from torchcoreset.transport.curvature import HELD, Factorised
 from torchcoreset.transport.dense import DenseEngine
+from torchcoreset.transport.newton import LOOSE, climb, relative_error
 from torchcoreset.transport.problem import Problem, make_problem
 from torchcoreset.transport.untangle import untangled
 
 
-def islands(n: int = 40, m: int = 2000) -> tuple[Tensor, Tensor]:
-    """Points of which half are on an island that has a tenth of the samples, 30 units away; float64."""
+def islands(n: int = 40, m: int = 2000, distance: float = 30) -> tuple[Tensor, Tensor]:
+    """Points of which half are on an island, far away, that has a tenth of the samples; float64."""
     generator = torch.Generator().manual_seed(0)
     x, y = (torch.randn(count, 2, dtype=torch.float64, generator=generator) for count in (n, m))
-    x[n // 2 :] += 30
-    y[m - m // 10 :] += 30
+    x[n // 2 :] += distance
+    y[m - m // 10 :] += distance
     return x, y
 
 
@@ -52,9 +53,17 @@ def test_newton_asks_for_it_where_it_is_lost(monkeypatch: pytest.MonkeyPatch) ->
         return untangled(problem, v)
 
     monkeypatch.setattr(newton_module, "untangled", counted)
-    x, y = islands()
-    result = tc.transport(x, y)
+    problem = make_problem(*islands(), 2)
+    b = problem.b
+    _, soft = climb(DenseEngine(problem), torch.zeros_like(b), 0.03, LOOSE)
     assert calls
+    assert relative_error(b - soft.mass, b) <= LOOSE
+
+
+@pytest.mark.parametrize("distance", [30, 1000])
+def test_islands_are_solved(distance: float) -> None:
+    x, y = islands(distance=distance)
+    result = tc.transport(x, y)
     exact = ot.emd2([], [], ot.dist(y.numpy(), x.numpy()), numItermax=10**7)
     assert result.lower <= exact * (1 + 1e-12)
     assert exact <= result.value * (1 + 1e-12)

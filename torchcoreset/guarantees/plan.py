@@ -14,9 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..transport.balance import DUST, balance, spread
+from ..transport.balance import balance, spread
 from ..transport.balance_lists import Lists, balance_lists
 from ..transport.cost import paired, pairwise_exact
+from ..transport.market import DUST
 from ..transport.ranks import Ranks
 from ..transport.shard import problem_on
 from ..transport.solve import solve
@@ -74,7 +75,7 @@ def feasible_plan(
     budget = max(WASTED * error, LEAST * total)
     arrays = (cell.cpu().numpy(), mass.cpu().numpy(), surplus.cpu().numpy(), v.cpu().numpy())
     if n > MANY:
-        moved = balance_lists(_lists(held, some, mean, x, v, p), *arrays, allowance=0.0, budget=budget)
+        moved = balance_lists(_lists(held, some, mean, x, v, p), *arrays, allowance=0.0, budgets=[budget])
     else:
         costs = torch.cat((pairwise_exact(held.y, x, p), _minkowski(mean, x, some, p)))
         moved = balance(costs.cpu().numpy(), *arrays, allowance=0.0, budgets=[budget])

@@ -14,7 +14,7 @@ from ..transport.stream import MEMORY_DIMENSIONS, Memory
 from .discrepancy import Discrepancy, EnergySettings, MMDSettings
 from .kernels import KernelFunction
 from .memory import Remembered
-from .online import OnlineSettings, report, stream_value
+from .online import Held, OnlineSettings, report, stream_value
 from .sinkhorn import SinkhornSettings
 from .uncompiled import uncompiled
 from .wasserstein import WassersteinSettings
@@ -167,8 +167,7 @@ class CoresetLoss(nn.Module):
         self.settings = make_settings(divergence, given, online=online)
         self.last: Transport | Any = None
         self._memory = Remembered()
-        self._stream: Memory | None = None
-        self._written = 0
+        self._held: Held | None = None
         for name, dimensions in self._buffer_dimensions().items():
             self.register_buffer(name, torch.empty((0,) * dimensions, dtype=torch.float64))
 
@@ -200,26 +199,17 @@ class CoresetLoss(nn.Module):
         value, found = stream_value(settings, self._memory_of_stream(), *inputs)
         self.last = found.transport
         if self.training:
-            tensors = found.memory.tensors()
-            self._stream, self._written = found.memory, _writes(tensors)
-            self._buffers.update(tensors)  # 13 calls of setattr would take longer than the batch
+            self._held = Held(found.memory)
+            self._buffers.update(self._held.tensors)  # 13 calls of setattr would take longer than the batch
             report(found)
         return value
 
     def _memory_of_stream(self) -> Memory | None:
-        """What the buffers hold: the object of the last call, which knows a solver, if they are still its own.
-
-        Others may have replaced them or, as DistributedDataParallel does, written to them.
-        """
-        buffers = self._buffers
-        if self.potential.numel() == 0:
-            return None
-        tensors = {} if self._stream is None else self._stream.tensors()
-        is_own = all(tensor is buffers[name] for name, tensor in tensors.items()) and self._written == _writes(tensors)
-        if self._stream is None or not is_own:
+        """What the buffers hold, read again if others have written there."""
+        if self._held is None or not self._held.is_in(self._buffers):
             tensors = {name: getattr(self, name) for name in MEMORY_DIMENSIONS}
-            self._stream, self._written = Memory.from_tensors(tensors), _writes(tensors)
-        return self._stream
+            self._held = Held(Memory.from_tensors(tensors)) if self.potential.numel() else None
+        return None if self._held is None else self._held.memory
 
     def _buffer_dimensions(self) -> dict[str, int]:
         return MEMORY_DIMENSIONS if self.online else {"potential": 1}
@@ -258,7 +248,7 @@ class CoresetLoss(nn.Module):
             "_buffers": dict(self._buffers),
             "last": None,
             "_memory": Remembered(),
-            "_stream": None,
+            "_held": None,
         }
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
@@ -278,11 +268,6 @@ class CoresetLoss(nn.Module):
             if tensor is not None and now is not None and now.dtype != tensor.dtype:
                 self._buffers[name] = tensor.to(now.device)
         return self
-
-
-def _writes(tensors: dict[str, Tensor]) -> int:
-    """How often tensors have been written to."""
-    return sum(tensor._version for tensor in tensors.values())
 
 
 def make_settings(divergence: str, options: dict[str, Any], *, online: bool = False) -> Settings:

@@ -98,22 +98,18 @@ class _Envelope(torch.autograd.Function):
     """The value; its backward hands over to `_EnvelopeGradient`, which refuses to be differentiated."""
 
     @staticmethod
-    def forward(
-        points: Tensor,
-        samples: Tensor,
-        point_weights: Tensor | None,
-        sample_weights: Tensor | None,
-        call: _Call,
-    ) -> Tensor:
+    def forward(*inputs: Any) -> Tensor:
+        points, *others, call = inputs
         with plain_modes():
-            call.solved = call.solve(points, samples, point_weights, sample_weights)
-        dtype = torch.promote_types(points.dtype, torch.float32)
-        if not abs(call.solved.value) <= torch.finfo(dtype).max:
+            call.solved = solved = call.solve(points, *others)
+        dtype = torch.float64 if points.dtype == torch.float64 else torch.float32
+        if not abs(solved.value) <= torch.finfo(dtype).max:
             raise ValueError(
-                f"points: the value of {call.name} is {call.solved.value:.3g}, which {dtype} cannot hold. "
+                f"points: the value of {call.name} is {solved.value:.3g}, which {dtype} cannot hold. "
                 "Scale points and samples down, or pass float64 points."
             )
-        return points.new_full((), call.solved.value, dtype=dtype)
+        value: Tensor = points.new_full((), solved.value, dtype=dtype)
+        return value
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -140,7 +136,7 @@ class _Envelope(torch.autograd.Function):
         raise _no_vmap(inputs[4].name)
 
 
-# torch asks for it at every call, and builds it anew (25 us) unless it is at hand.
+# torch asks for it at every call, and builds it anew (25 us) unless it is at hand; that of *inputs it binds fastest.
 setattr(_Envelope.forward, "__signature__", inspect.signature(_Envelope.forward))  # noqa: B010
 
 

@@ -9,6 +9,7 @@ inwards. At a potential that the batch has had no part in, the batch's value and
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +47,30 @@ class OnlineSettings:
             )
 
 
+class Held:
+    """What is in the buffers of a module: the object itself, which knows a solver.
+
+    Attributes:
+        memory: of a stream.
+        tensors: its tensors by name.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.tensors = memory.tensors()
+        self._written = self._writes()
+
+    def is_in(self, buffers: Mapping[str, Tensor | None]) -> bool:
+        """Whether these are its tensors still.
+
+        Others may have replaced them or, as DistributedDataParallel does, written to them.
+        """
+        return self._written == self._writes() and all(buffers[name] is held for name, held in self.tensors.items())
+
+    def _writes(self) -> int:
+        return sum([tensor._version for tensor in self.tensors.values()])
+
+
 def report(found: Followed) -> None:
     """Warn of a drift."""
     if found.is_new:
@@ -67,12 +92,11 @@ def stream_value(
     """
 
     def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
-        rows = (x.detach(), y.detach())
         problem, seen = problem_with(
             as_ranks(settings.group), "CoresetLoss(online=True)", x, y, settings.p, point_weights, sample_weights,
-            lambda problem: see(memory, problem, *rows, settings.engine),
+            lambda problem: see(memory, problem, x, y, settings.engine),
         )  # fmt: skip
-        found = follow(memory, problem, *rows, seen, forgetting=settings.forgetting, engine=settings.engine)
+        found = follow(memory, problem, x, y, seen, forgetting=settings.forgetting, engine=settings.engine)
         result = found.transport
 
         def derivatives(inputs: Inputs, needed: Needed) -> Derivatives:

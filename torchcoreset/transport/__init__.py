@@ -2,13 +2,14 @@
 
 problem     the door: checks, weights, shift          cost      |y - x|^p, pairwise and paired
 engine      hard and soft passes over all samples     choose    which engine makes them
-dense       the engine of matrix products             nearest   the two lowest numbers of each row
+dense       the engine of matrix products             nearest   the two lowest of many numbers
 fused       engines that never write c - v down       keops, triton    two of these
 candidates  soft passes over lists, of many points    overlap   the Hessian from the lists
 curvature   Newton directions                         newton    annealed Newton on the smoothed semi-dual
 multiscale  where Newton begins: with few points      line      one dimension: sorting
 balance     surplus mass along shortest paths         balance_lists    the same, of many points
-stock       what a cell holds meanwhile               untangle  a rough potential where Newton is lost
+market      the rounds of both                        stock       what a cell holds meanwhile
+untangle    a rough potential where Newton is lost
 solver      from a problem to bounds that meet        solve     `transport`: the public way in
 sinkhorn    entropic transport at a given eta         geomloss  the same by geomloss' iteration
 entropic    what an entropic potential is worth       result    what comes back

@@ -20,32 +20,12 @@ over levels (Dinic).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
+from .market import Balanced, Market
 from .stock import Floats, Ints, Stock
-
-DUST = 1e-12  # of the mean point weight: mass below it is rounding, and not moved
-HOPS = 2.0  # arcs on the way of the first mass that is sent, as long as nothing is known of them
-
-
-@dataclass(frozen=True)
-class Balanced:
-    """Where the mass of the given samples ended up.
-
-    Attributes:
-        rows, cols, mass: entries of the plan restricted to the given samples.
-        potential: (n,) updated potential.
-        rounds: how often shortest paths were sought.
-    """
-
-    rows: Ints
-    cols: Ints
-    mass: Floats
-    potential: Floats
-    rounds: int
 
 
 def balance(
@@ -66,64 +46,47 @@ def balance(
     Returns:
         The new plan of these samples and the new potential. Surplus that found no path stays where it is.
     """
-    market = _Market(cost, cell, mass, surplus, v, allowance)
-    rounds = market.clear(budgets[0])
-    for budget in budgets[1:]:
-        market.send_home()
-        rounds += market.clear(budget)
-    return market.result(rounds)
+    return Stocks(cost, cell, mass, surplus, v, allowance).balanced(budgets)
 
 
-class _Market:
-    """All cells, what they hold, and how much of it is too much; arguments as of `balance`."""
+class Stocks(Market):
+    """A stock in each cell, and all arcs between them; arguments as of `balance`."""
 
     def __init__(self, cost: Floats, cell: Ints, mass: Floats, surplus: Floats, v: Floats, allowance: float) -> None:
         n = len(v)
-        self.cost, self.v, self.surplus = cost, v.copy(), surplus.copy()
-        self.dust = DUST / n
-        self.arc = np.empty((n, n))
+        self.cost = cost
         order = np.argsort(cell, kind="stable")
-        parts = np.split(order, np.searchsorted(cell[order], np.arange(1, n)))
-        self.stocks = [Stock(i, rows, mass[rows], cost[rows], self.arc[i]) for i, rows in enumerate(parts)]
+        first = np.searchsorted(cell[order], np.arange(n + 1))
+        price = cost[order]
+        price -= np.take_along_axis(price, cell[order, None], 1)
+        self.arc = np.full((n, n), np.inf)
+        some = np.flatnonzero(np.diff(first))
+        if len(some):
+            self.arc[some] = np.minimum.reduceat(price, first[some])
+        np.fill_diagonal(self.arc, np.inf)
+        self.stocks = [
+            Stock(i, order[here], mass[order[here]], price[here], self.arc[i])
+            for i, here in enumerate(map(slice, first[:-1].tolist(), first[1:].tolist()))
+        ]
         largest = float(np.abs(self.arc[np.isfinite(self.arc)]).max(initial=0.0)) + float(np.ptp(v))
-        self.allowance = max(allowance, 16 * np.finfo(np.float64).eps * largest)
-        self.most = 20 * (n + len(cell))  # each round uses up a surplus, a deficit, or a sample on some arc
+        super().__init__(surplus, v, max(allowance, 16 * np.finfo(np.float64).eps * largest), len(cell))
         self._bound, self._free = np.empty((n, n)), np.empty((n, n), dtype=bool)
 
-    def clear(self, budget: float) -> int:
-        """Move all surplus that finds a way, and waste about a budget; the number of rounds."""
-        self._left, self._sent, self._walked = budget, 0.0, 0.0
-        for rounds in range(self.most):
-            if not self._raise_potential():
-                return rounds
-            moved = False
-            while self._flow():
-                moved = True
-            if not moved:  # where costs are so large that rounding hides the way
-                return rounds
-        return self.most
-
-    def send_home(self) -> None:
-        """Let every sample return to the cell that is nearest now."""
+    def _send_home(self) -> None:
         for stock in self.stocks:
             for k, mass, target in stock.strays(self.v, self.allowance):
                 self.stocks[target].add(k, mass, self.cost[k])
                 self.surplus[stock.cell] -= mass
                 self.surplus[target] += mass
 
-    def result(self, rounds: int) -> Balanced:
-        """The plan as it stands."""
-        rows = np.fromiter((k for stock in self.stocks for k in stock.rows), dtype=np.int64)
+    def _entries(self) -> tuple[Ints, Ints, Floats]:
+        rows = np.array(list(chain.from_iterable(stock.rows for stock in self.stocks)), dtype=np.int64)
         cols = np.repeat(np.arange(len(self.v)), [len(stock.rows) for stock in self.stocks])
-        mass = np.fromiter((mass for stock in self.stocks for mass in stock.mass), dtype=np.float64)
-        return Balanced(rows, cols, mass, self.v, rounds)
+        mass = np.array(list(chain.from_iterable(stock.mass for stock in self.stocks)), dtype=np.float64)
+        return rows, cols, mass
 
     def _raise_potential(self) -> bool:
-        """Dijkstra from all cells with a surplus at once; False if no cell with a deficit can be reached.
-
-        Adds to v min(distance, distance of the last deficit): all arcs stay non-negative, and those on shortest paths
-        to deficits cost nothing.
-        """
+        """Dijkstra from all cells with a surplus at once."""
         arc, v = self.arc, self.v
         roots, wanted = np.flatnonzero(self.surplus > self.dust), self.surplus < -self.dust
         number = int(wanted.sum())
@@ -154,13 +117,8 @@ class _Market:
         v[settled] += np.array(distances) - distances[-1]
         return True
 
-    def _flow(self) -> bool:
-        """Let mass flow over free arcs until all ways of the fewest cells are blocked; whether any could."""
-        excess = float(self.surplus[self.surplus > self.dust].sum())
-        if not excess:
-            return False
-        hops = self._walked / self._sent if self._sent else HOPS
-        level = self._levels(max(self.allowance, self._left / (excess * hops)))
+    def _flow(self, limit: float) -> bool:
+        level = self._levels(limit)
         ends = np.flatnonzero((self.surplus < -self.dust) & (level < len(level)))
         for end in ends[level[ends].argsort(kind="stable")].tolist():
             while self.surplus[end] < -self.dust and (path := self._path(end, level)):

@@ -55,5 +55,6 @@ def boundaries(curvature: Tensor, v: Tensor, x: Tensor, p: float) -> Boundaries:
 def carried(walls: Boundaries, x: Tensor, dx: Tensor) -> Tensor:
     """Right hand side (n,) of H dv = ..., for points x that move by dx."""
     # The matrix on the right takes a third of the time that its transpose on the left takes (n = 500, d = 16).
-    flows = torch.cat((dx, (x * dx).sum(1, keepdim=True)), 1).t() @ walls.coupling
-    return torch.addcmul(x * flows[:-1].t(), walls.pull, dx, value=-1).sum(1).sub_(flows[-1])
+    flows = (dx.t() @ walls.coupling).t()
+    across = torch.addcmul(x * flows, walls.pull, dx, value=-1).sum(1)
+    return across.addmv_(walls.coupling.t(), torch.linalg.vecdot(x, dx), alpha=-1)

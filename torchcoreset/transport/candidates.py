@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from .deterministic import mass_by_cell
-from .engine import LOWEST_EXPONENT, Entries, Meter, SoftEngine, SoftSums
+from .engine import Entries, Meter, SoftEngine, SoftSums, exponential_
 from .overlap import overlap_of
 from .problem import Problem
 
@@ -71,7 +71,7 @@ class Candidates(SoftEngine):
         height = (v + b.log() * eta).to(self._cost.dtype)
         share = self._cost - height.index_select(0, cols)
         lowest = torch.segment_reduce(share, "min", offsets=self._offsets)
-        share.sub_(lowest.index_select(0, rows)).mul_(-1 / eta).clamp_(min=LOWEST_EXPONENT).exp_()
+        exponential_(share.sub_(lowest.index_select(0, rows)), eta)
         kept = share > SMALL
         total = torch.segment_reduce(share, "sum", offsets=self._offsets)
         minimum = lowest.double() - eta * total.double().log()

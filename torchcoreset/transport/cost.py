@@ -43,21 +43,28 @@ def paired_gradient(y: Tensor, x: Tensor, p: float) -> Tensor:
     return difference.mul_(_slope(difference.square().sum(1), p)[:, None]) if p != 2 else difference.mul_(2)
 
 
-def assigned(y: Tensor, x: Tensor, a: Tensor, cell: Tensor, p: float, block: int) -> tuple[Tensor, Tensor]:
+def assigned(
+    y: Tensor, x: Tensor, a: Tensor, cell: Tensor, p: float, block: int, *, each: float | None
+) -> tuple[Tensor, Tensor]:
     """Costs (m,) of samples y (m, d) at the points x (n, d) of their cells (m,), and the gradient (n, d) of a @ costs.
 
-    Both float64, from one difference: `paired` and `paired_gradient` at once, in blocks of samples.
+    Both float64, from one difference: `paired` and `paired_gradient` at once, in blocks of samples. Where `each` weight
+    is the same, a quadratic cost needs it only once its differences have been added up.
     """
-    costs, gradient = [], torch.zeros_like(x, dtype=torch.float64)
-    for start in range(0, len(y), block):
-        part = slice(start, start + block)
-        cells = cell[part]
-        difference = x[cells].double() - y[part].double()
-        square = difference.square().sum(1)
-        weight = a[part] * (2 if p == 2 else _slope(square, p))
-        gradient.index_add_(0, cells, difference.mul_(weight[:, None]))
-        costs.append(from_square_(square, p))
-    return torch.cat(costs), gradient
+    if len(y) > block:
+        blocks = zip(*(torch.split(rows, block) for rows in (y, a, cell)), strict=True)
+        found = [assigned(rows, x, weights, cells, p, block, each=each) for rows, weights, cells in blocks]
+        return torch.cat([costs for costs, _ in found]), torch.stack([gradient for _, gradient in found]).sum(0)
+    points = x.double()
+    difference = points.index_select(0, cell).sub_(y)
+    square = torch.linalg.vecdot(difference, difference)
+    gradient = torch.zeros_like(points)
+    if p == 2 and each is not None:
+        gradient.index_add_(0, cell, difference).mul_(2 * each)
+    else:
+        weight = a * (2 if p == 2 else _slope(square, p))
+        gradient.index_add_(0, cell, difference.mul_(weight[:, None]))
+    return from_square_(square, p), gradient
 
 
 def _slope(square: Tensor, p: float) -> Tensor:

@@ -9,7 +9,10 @@ factorised where its n x n numbers are at hand, and else solved by conjugate gra
 
 from __future__ import annotations
 
+import math
+import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -19,6 +22,7 @@ from .engine import SoftPass
 HELD = 0.01  # of a point's mass: its least diagonal, which holds back what no sample is undecided about
 RESIDUAL = 1e-2  # of conjugate gradients, relative: the Hessian of a subsample is no better
 ITERATIONS = 200
+THROUGH = 3.0  # times what points on their own promise: measured, 0.7 to 2.1 after they have moved by 0.3 to 10 %
 
 
 class Curvature(ABC):
@@ -36,6 +40,14 @@ class Curvature(ABC):
         direction = (direction - direction.median()).clamp_(-trust * self.eta, trust * self.eta)
         return direction - direction.mean()
 
+    def ready(self) -> Curvature:
+        """The same, made if it has not been yet."""
+        return self
+
+    def highest_rise(self, g: Tensor) -> float:
+        """What the Newton direction promises to raise the dual by at most, if that is known without it."""
+        return math.inf
+
     @abstractmethod
     def solution(self, g: Tensor) -> Tensor:
         """A solution of (diag - overlap) d = g, up to a constant."""
@@ -45,6 +57,73 @@ def curvature_of(soft: SoftPass, eta: float, b: Tensor) -> Curvature:
     """The curvature that a soft pass has gathered, for points of weights b (n,)."""
     least = HELD * torch.maximum(b, soft.mass)
     return Sparse(soft.overlap, eta, least) if soft.overlap.is_sparse else Factorised(soft.overlap, eta, least)
+
+
+class Postponed(Curvature):
+    """A curvature that is made when it is first asked for: what is in the right cells but for few needs none.
+
+    Args:
+        make: makes it.
+        degree: (n,) mass of the samples undecided about each point, roughly.
+        eta: its smoothing, roughly.
+    """
+
+    def __init__(self, make: Callable[[], Curvature], degree: Tensor, eta: float) -> None:
+        self._make, self._degree, self.eta = make, degree, eta
+        self._made: Curvature | None = None
+
+    def highest_rise(self, g: Tensor) -> float:
+        """That of points on their own, and more for what has to pass through others on its way."""
+        return THROUGH * self.eta * float((g.square() / self._degree).sum()) / 2
+
+    def solve(self, g: Tensor, trust: float) -> Tensor:
+        return self.ready().solve(g, trust)
+
+    def solution(self, g: Tensor) -> Tensor:
+        return self.ready().solution(g)
+
+    def ready(self) -> Curvature:
+        if self._made is None:
+            self._made = self._make()
+            self.eta = self._made.eta
+        return self._made
+
+
+class Learning(Curvature):
+    """A curvature that learns from the steps that are made with it.
+
+    Clusters exchange so few samples that a subsample may hold none: how many change cell shows on the way. Source:
+    Nocedal (1980), updating quasi-Newton matrices with limited storage.
+    """
+
+    def __init__(self, curvature: Curvature) -> None:
+        self._curvature, self.eta = curvature, curvature.eta
+        self._steps: list[tuple[Tensor, Tensor, Tensor]] = []
+
+    def learn(self, step: Tensor, change: Tensor) -> None:
+        """Take in a step (n,) of the potential and the change of mass (n,) that came with it."""
+        product = self.eta * step @ change
+        if bool(product > 0):  # never negative, for the semi-dual is concave
+            self._steps.append((step, self.eta * change, product))
+
+    def highest_rise(self, g: Tensor) -> float:
+        return self._curvature.highest_rise(g)
+
+    def solve(self, g: Tensor, trust: float) -> Tensor:
+        self._curvature = self._curvature.ready()
+        self.eta = self._curvature.eta
+        return super().solve(g, trust)
+
+    def solution(self, g: Tensor) -> Tensor:
+        parts = []
+        for step, change, product in reversed(self._steps):
+            part = step @ g / product
+            parts.append(part)
+            g = g - part * change
+        solution = self._curvature.solution(g)
+        for (step, change, product), part in zip(self._steps, reversed(parts), strict=True):
+            solution = solution + (part - change @ solution / product) * step
+        return solution
 
 
 class Factorised(Curvature):
@@ -103,8 +182,8 @@ class Sparse(Curvature):
         self.eta = eta
         rows, cols = overlap.indices()
         apart = rows != cols
-        self._rows, self._cols, self._weights = rows[apart], cols[apart], overlap.values()[apart]
-        degree = torch.zeros_like(least).index_add_(0, self._rows, self._weights)
+        self._pairs = _product(rows[apart], cols[apart], overlap.values()[apart], len(least))
+        degree = self._pairs(torch.ones_like(least))
         self._diagonal = torch.maximum(degree, least)
         self._diagonal += 1e-6 * self._diagonal.mean()
         # Lifts constants, as in `Factorised`: else whoever shares nothing would send all others away together.
@@ -130,5 +209,16 @@ class Sparse(Curvature):
         return solution
 
     def _times(self, u: Tensor) -> Tensor:
-        image = self._diagonal * u + self._lift * u.sum()
-        return image.index_add_(0, self._rows, self._weights * u[self._cols], alpha=-1)
+        return self._diagonal * u + self._lift * u.sum() - self._pairs(u)
+
+
+def _product(rows: Tensor, cols: Tensor, weights: Tensor, n: int) -> Callable[[Tensor], Tensor]:
+    """The product of a sparse n x n matrix and a vector; its rows ascend."""
+    if not (weights.is_cpu and torch.backends.mkl.is_available()):  # type: ignore[no-untyped-call]
+        return lambda u: torch.zeros_like(u).index_add_(0, rows, weights * u[cols])
+    # Measured: 8 ms for 9 million pairs, which take 24 ms with 64-bit indices and 100 ms with index_add_.
+    offsets = torch.searchsorted(rows, torch.arange(n + 1))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support", category=UserWarning)
+        matrix = torch.sparse_csr_tensor(offsets.int(), cols.int(), weights, (n, n), check_invariants=False)
+    return lambda u: matrix @ u

@@ -12,6 +12,7 @@ a drift.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -42,12 +43,12 @@ class Moments:
     spans: Tensor
 
 
-def features(samples: Tensor, a: Tensor, origin: Tensor) -> Tensor:
-    """Means of features and of their squares, (2, 2 d): the contribution of a batch (m, d) of weights a (m,)."""
-    powers = samples.to(origin) - origin  # a tensor of our own, written to
-    first = a @ powers
-    second = a @ powers.square_()
-    return torch.cat((first, second, second, a @ powers.square_())).view(2, -1)
+def features(samples: Tensor, mean: Callable[[Tensor], Tensor], origin: Tensor) -> Tensor:
+    """Means of features and of their squares, (2, 2 d): the contribution of a batch (m, d), by its `Problem.mean`."""
+    offset = samples.to(origin) - origin
+    square = offset * offset
+    first, second, fourth = mean(offset), mean(square), mean(square * square)
+    return torch.cat((first, second, second, fourth)).view(2, -1)
 
 
 def first_moments(origin: Tensor, means: Tensor, worth: float) -> Moments:

@@ -14,7 +14,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import torch
 from torch import Tensor
@@ -27,9 +27,9 @@ from .problem import Problem
 # slower on CPUs, smaller ones are bound by launch time).
 CHUNK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}
 HUGE = 1 << 24  # samples beyond which a subsample is not the head of a shuffle of all
-# exp(-30) is 1e-13, below what a sum of float32 shares resolves, and its square times a weight of 1e-9 is still
+# 2^-46 is 1e-14, below what a sum of float32 shares resolves, and its square times a weight of 1e-9 is still
 # a normal float32. Denormals are 10 times slower on CPUs.
-LOWEST_EXPONENT = -30.0
+LOWEST_POWER = -46.0
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,16 @@ class HardPass:
     """The Laguerre cells of a potential.
 
     Attributes:
+        potential: (n,).
         cell: (m,) int64 index of the point nearest to each sample in c - v.
         cost: (m,) float64 cost c to that point.
-        slack: (m,) distance in c - v from the nearest to the second nearest point (infinite when n = 1).
+        slack: (m,) distance in c - v from the nearest to the second nearest point (infinite when n = 1), or less.
         mass: (n,) float64 mass of each cell.
         mean: of the cost over all samples.
         dual: semi-dual value, a lower bound of W_p^p.
     """
 
+    potential: Tensor
     cell: Tensor
     cost: Tensor
     slack: Tensor
@@ -180,15 +182,38 @@ class Engine(SoftEngine):
         """The same with a meter of its own."""
         return type(self)(problem)
 
-    def hard(self, v: Tensor) -> HardPass:
-        """Nearest point in c - v of every sample, its cost, and the slack to the second nearest."""
-        self._count()
+    def hard(self, v: Tensor, near: HardPass | None = None) -> HardPass:
+        """Nearest point in c - v of every sample, its cost, and the slack to the second nearest.
+
+        Given the pass at a potential near v, only samples that may have another cell now are looked at, and the slack
+        of the others is what is certainly left of it.
+        """
         problem = self.problem
-        # A common offset moves no cell, but float32 would round v to it.
-        cell, slack = self._two_nearest(v - v.mean())
-        cost = self._cost_to(cell)
-        held, mean, value = problem.added(self._held(cell), problem.a @ cost, problem.a @ (cost - v[cell]))
-        return HardPass(cell, cost, slack, self._mass(held), float(mean), float(value + problem.b @ v))
+        if near is None:
+            cell, slack = self._two_nearest(v - v.mean())  # an offset moves no cell, but float32 would round v to it
+            cost, looked = self._cost_to(cell), len(cell)
+        else:
+            cell, cost, slack, looked = self._renewed(v, near)
+        held, mean, value, count = problem.added(
+            self._held(cell), problem.a @ cost, problem.a @ (cost - v[cell]), problem.a.new_tensor(looked)
+        )
+        self.meter.spent += float(count) * len(v) / self.meter.unit
+        return HardPass(v, cell, cost, slack, self._mass(held), float(mean), float(value + problem.b @ v))
+
+    def _renewed(self, v: Tensor, near: HardPass) -> tuple[Tensor, Tensor, Tensor, int]:
+        """Cells, costs and slacks at v, (m,), from those at a potential near it, and how many samples were looked at.
+
+        No sample stays farther behind its second nearest point than the largest rise is above that of its own cell.
+        """
+        problem, rise = self.problem, v - near.potential
+        slack = near.slack - (rise.max() - rise).to(near.slack.dtype)[near.cell]
+        close = (slack <= 8 * problem.rounding).nonzero()[:, 0]
+        cell, cost = near.cell.clone(), near.cost.clone()
+        if len(close):
+            part = self.apart(replace(problem, y=problem.y[close], a=problem.a[close]))
+            cell[close], slack[close] = part._two_nearest(v - v.mean())
+            cost[close] = part._cost_to(cell[close])
+        return cell, cost, slack, len(close)
 
     def nearest(self, v: Tensor) -> Tensor:
         """Index of the point nearest in c - v to each sample here, (m,) int64, for a centred v: `hard` without sums."""
@@ -254,11 +279,17 @@ class Engine(SoftEngine):
         return max(16, self._elements // max(self.problem.x.shape))
 
 
+def exponential_(above: Tensor, eta: float) -> Tensor:
+    """exp(-above / eta) of numbers >= 0, in place; powers of two, which torch takes 3 times faster (measured)."""
+    return above.mul_(-1 / (eta * math.log(2))).clamp_(min=LOWEST_POWER).exp2_()
+
+
+@lru_cache(maxsize=8)
 def shuffled(m: int, count: int) -> Tensor:
-    """`count` different numbers of range(m), in random order and always the same, (count,)."""
+    """`count` different numbers of range(m), in random order and always the same, (count,); not to be written to."""
     generator = torch.Generator().manual_seed(m)
     if m <= HUGE or 16 * count > m:
-        return torch.randperm(m, generator=generator)[:count]
+        return torch.randperm(m, generator=generator)[:count].clone()
     # A shuffle of 10^9 numbers would take 8 GB. Of an eighth more draws than needed, at most a 25th repeat others.
     chosen: Tensor = torch.unique(torch.randint(m, (count + count // 8 + 64,), generator=generator))
     return chosen[torch.randperm(len(chosen), generator=generator)[:count]]

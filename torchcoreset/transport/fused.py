@@ -2,7 +2,7 @@
 
     x (n, d) points, y (m, d) samples, a (m,) weights      v (n,) potential      eta smoothing      c cost
 
-The curvature alone still needs rows of shares, of the undecided samples, and takes them from the dense engine: its
+The curvature alone still needs the shares of the undecided samples, and takes them from the dense engine: its
 work is a matrix product n x n over the samples, which no fused kernel would do better.
 """
 
@@ -12,7 +12,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import torch
 from torch import Tensor
 
 from .dense import DenseEngine, undecided
@@ -40,15 +39,6 @@ class FusedEngine(DenseEngine):
 
         Then of each point its mass, (n,) float64: the sum over samples of a times the exp above divided by its sum.
         """
-
-    def _overlap(self, samples: Tensor, v: Tensor, eta: float) -> Tensor:
-        """sum_k a_k chi_ki chi_kj over the samples with these indices, (n, n) float64."""
-        overlap = self.problem.b.new_zeros(len(v), len(v))
-        for rows in torch.split(samples, self._rows):
-            share, _, total = self._shares(rows, v, eta)
-            share.mul_((self.problem.a[rows, None].sqrt() / total).to(share.dtype))
-            overlap += share.t() @ share
-        return overlap
 
 
 @contextmanager

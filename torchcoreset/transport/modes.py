@@ -8,17 +8,26 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import torch
 
 
-@contextmanager
-def plain_modes() -> Iterator[None]:
+def plain_modes() -> AbstractContextManager[None]:
     """No graph, tensors that may be kept and written to, and every product in the dtype of its factors.
 
     Inference tensors could not take part in a later backward pass. Autocast would look for the nearest points in half
     precision: what is summed over other cells is no lower bound.
     """
+    # To enter and leave them takes longer than a small product, and within autograd most often nothing is to be left.
+    is_plain = not (torch.is_grad_enabled() or torch.is_inference_mode_enabled() or _autocasts("cpu", "cuda"))
+    return nullcontext() if is_plain else _entered()
+
+
+@contextmanager
+def _entered() -> Iterator[None]:
     with torch.inference_mode(False), torch.no_grad(), _no_autocast("cpu"), _no_autocast("cuda"):
         yield
 
 
+def _autocasts(*devices: str) -> bool:
+    return any(torch.is_autocast_enabled(device) for device in devices)
+
+
 def _no_autocast(device: str) -> AbstractContextManager[object]:
-    """Autocast switched off where it is on: to enter and leave it takes as long as a small product."""
-    return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
+    return torch.autocast(device, enabled=False) if _autocasts(device) else nullcontext()

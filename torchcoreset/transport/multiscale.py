@@ -15,38 +15,42 @@ import torch
 from torch import Tensor
 
 from .engine import Engine, SoftPass
-from .newton import anneal
-from .problem import Problem
+from .newton import LOOSE, TIGHT, anneal
+from .problem import Problem, mean_square
 
 FEWER = 8  # points that one of the next coarser problem stands for
 FEWEST = 32  # points of the coarsest problem: below 256 points a start from nothing is faster (measured)
-COARSE = 20  # samples a point
+COARSE, MANY = 20, 1 << 17  # samples a point, and samples beyond which half as many do: their lists fill a GiB
 LEAST_SAMPLES = 1024
-SPLIT = 0.5  # ambiguity at which a coarser problem hands over
-BROAD, BROAD_SPLIT = 5, 0.6  # samples a point, and ambiguity to reach with them, while each sample goes to many points
+SPLIT = 0.6  # ambiguity at which a coarser problem hands over
+BROAD, BROAD_SPLIT = 5, 0.4  # samples a point, and ambiguity to reach with them, while each sample goes to many points
 
 
 def coarse_sample(engine: Engine) -> Engine:
     """As many samples as the first Newton steps need."""
-    return engine.subsample(max(LEAST_SAMPLES, COARSE * len(engine.problem.x)))
+    count = COARSE * len(engine.problem.x)
+    return engine.subsample(max(LEAST_SAMPLES, min(count, max(count // 2, MANY))))
 
 
 def coarse_potential(engine: Engine, least: float, target: float | None = None) -> tuple[Tensor, SoftPass, float]:
-    """A potential (n,) that is right for a few samples a point, its soft pass and its smoothing; as `anneal`."""
+    """A potential (n,) for a few samples a point, its soft pass and its smoothing; as `anneal`.
+
+    Masses are right where these are all samples, and else nearly: more samples follow.
+    """
     n = len(engine.problem.x)
     v, eta = first_potential(engine, least)
     if n >= FEWER * FEWEST:
         few = engine.subsample(max(LEAST_SAMPLES, BROAD * n))
-        v, _, eta = anneal(few.candidates(v, eta), v, eta, least, BROAD_SPLIT)
+        v, _, eta = anneal(few.candidates(v, eta), v, eta, least, BROAD_SPLIT, LOOSE)
     sample = coarse_sample(engine)
-    return anneal(sample.candidates(v, eta), v, eta, least, target)
+    return anneal(sample.candidates(v, eta), v, eta, least, target, TIGHT if sample is engine else LOOSE)
 
 
 def first_potential(engine: Engine, least: float) -> tuple[Tensor, float]:
     """A potential (n,) to begin with, and the smoothing at which to begin; `least` as for `anneal`."""
     problem = engine.problem
     if len(problem.x) < FEWER * FEWEST:
-        spread = problem.square + float(problem.x.double().square().sum(1) @ problem.b)
+        spread = problem.square + mean_square(problem.x, problem.b)
         tiny = torch.finfo(problem.x.dtype).tiny  # where all coincide; its own power may be zero
         return torch.zeros_like(problem.b), max(max(spread, tiny) ** (problem.p / 2), tiny)
     coarser = engine.on(merged(engine))
@@ -62,7 +66,7 @@ def merged(engine: Engine) -> Problem:
     problem = engine.problem
     n = len(problem.x)
     chosen = torch.randperm(n, generator=torch.Generator().manual_seed(n))[: n // FEWER].to(problem.x.device)
-    few = problem.x[chosen]
+    few = torch.unique(problem.x[chosen], dim=0)  # rounding tells equal points apart
     equal = problem.b.new_full((len(few),), 1 / len(few))
     nearest = engine.on(Problem(x=few, b=equal, y=problem.x, a=problem.b, equal=False, p=problem.p))
     b = nearest.hard(torch.zeros_like(equal)).mass

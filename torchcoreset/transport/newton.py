@@ -49,12 +49,15 @@ def climb(
 
     `soft` is the pass at v and eta, if it has been made."""
     b = engine.problem.b
-    soft = soft or engine.soft(v, eta)
+    if soft is None:
+        engine.renew(v, eta)
+        soft = engine.soft(v, eta)
     before = math.inf
     for step in range(STEPS):
-        if engine.renew(v, eta):
-            soft = engine.soft(v, eta)
         error = relative_error(b - soft.mass, b)
+        if error > target and engine.renew(v, eta):  # at the end, the next stage makes shorter lists
+            soft = engine.soft(v, eta)
+            error = relative_error(b - soft.mass, b)
         if error <= target or engine.exhausted():
             break
         if step == PATIENCE and error > LOST and len(b) <= TANGLED:
@@ -66,7 +69,7 @@ def climb(
             v = v + eta * (b / soft.mass).log().clamp_(-engine.trust, engine.trust)
             soft, before = engine.soft(v, eta), worst
             continue
-        before = 0.0
+        before = math.inf
         found = newton_step(engine, v, eta, soft, enough)
         if found is None:
             break
@@ -101,7 +104,7 @@ def starvation(mass: Tensor, b: Tensor) -> float:
 
 
 def anneal(
-    engine: SoftEngine, v: Tensor, eta: float, least: float, target: float | None = None
+    engine: SoftEngine, v: Tensor, eta: float, least: float, target: float | None = None, error: float = TIGHT
 ) -> tuple[Tensor, SoftPass, float]:
     """Shrink eta until the softmin is as sharp as the number of samples allows, but not below `least`.
 
@@ -111,6 +114,7 @@ def anneal(
         eta: smoothing to start from.
         least: bound of the smoothing.
         target: ambiguity to reach, if not the least that the samples allow.
+        error: relative, of the mass of each point, at the end.
 
     Returns:
         The potential (n,), the soft pass at it, and the eta of that pass.
@@ -124,7 +128,7 @@ def anneal(
         eta = max(least, next_eta(eta, soft.ambiguity, target))
     else:
         soft = None
-    v, soft = climb(engine, v, eta, TIGHT, least, soft)
+    v, soft = climb(engine, v, eta, error, least, soft)
     return v, soft, eta
 
 
@@ -157,5 +161,6 @@ def target_ambiguity(engine: SoftEngine) -> float:
 
 
 def next_eta(eta: float, ambiguity: float, target: float) -> float:
-    """The ambiguity is proportional to eta while that is small; one stage changes eta by at most SHRINK."""
-    return eta * min(SHRINK, max(1 / SHRINK, target / max(ambiguity, 1e-12)))
+    """The odds of a sample's going elsewhere are about proportional to eta; one stage changes it by at most SHRINK."""
+    sought, found = (part / max(1 - part, 1e-12) for part in (target, ambiguity))
+    return eta * min(SHRINK, max(1 / SHRINK, sought / max(found, 1e-12)))

@@ -46,14 +46,34 @@ class Problem:
     @cached_property
     def rounding(self) -> float:
         """Size of the rounding error of one cost: eps times the mean cost to the origin; gaps below it mean nothing."""
-        eps = torch.finfo(self.x.dtype).eps
-        norms = self.square + float(self.x.double().square().sum(1) @ self.b)
-        return float(eps * norms ** (self.p / 2))
+        return float(torch.finfo(self.x.dtype).eps * self._norms ** (self.p / 2))
+
+    @cached_property
+    def _norms(self) -> float:
+        """Mean square of the norm of a sample and of that of a point, together."""
+        return self.square + mean_square(self.x, self.b)
+
+    @property
+    def in_range(self) -> bool:
+        """Whether squares and costs, and the differences that count among them, are normal numbers of the dtype."""
+        least, most = self._range
+        return self._norms == 0 or least <= self._norms <= most
+
+    @property
+    def _range(self) -> tuple[float, float]:
+        """Mean squares that the dtype can do with: no square is larger than the sum of all, weights as they may be."""
+        limits, power = torch.finfo(self.x.dtype), max(self.p, 2) / 2
+        return (limits.tiny / limits.eps) ** (1 / power), limits.max ** (1 / power) / (4 * self.count)
 
     @property
     def square(self) -> float:
         """Mean square of the norm of a sample."""
-        return float(self.a @ self.y.double().square().sum(1))
+        return mean_square(self.y, self.a)
+
+    @property
+    def each(self) -> float | None:
+        """The weight of each sample; None if they differ."""
+        return 1 / self.count if self.equal else None
 
     @property
     def concentration(self) -> float:
@@ -71,6 +91,10 @@ class Problem:
     def count(self) -> int:
         """Number of samples."""
         return len(self.y)
+
+    def mean(self, values: Tensor) -> Tensor:
+        """Sum over the samples here of values (m, ...) times their weights: their part in the mean over all samples."""
+        return values.mean(0) if self.equal else self.a @ values
 
     def totals(self, sums: Tensor) -> Tensor:
         """Sums over all samples, from those over the samples here."""
@@ -144,7 +168,7 @@ def make_problem(
         )
     check_finite(x, "points")
     check_finite(y, "samples")
-    work = dtype or torch.promote_types(x.dtype, torch.float32)
+    work = dtype or (x.dtype if x.dtype == torch.float64 else torch.float32)
     x = x.to(work)
     shift = column_medians(x)
     b = normalised(point_weights, len(x), "point_weights", x.device)
@@ -156,6 +180,31 @@ def make_problem(
 def as_float64(problem: Problem) -> Problem:
     """The same problem in float64."""
     return replace(problem, x=problem.x.double(), y=problem.y.double())
+
+
+def mean_square(rows: Tensor, weights: Tensor) -> float:
+    """Mean square of the norms of rows (m, d), to the digits of their dtype; in float64 where that does not hold it."""
+    square = float(weights @ rows.square().sum(1).double())
+    if torch.finfo(rows.dtype).smallest_normal / torch.finfo(rows.dtype).eps < square < math.inf:
+        return square
+    return float(weights @ rows.double().square().sum(1))
+
+
+def within_range(problem: Problem) -> Problem:
+    """The problem in a dtype that holds its squares and costs: float64 where float32 does not, as at 1e-17 and 1e17.
+
+    Raises:
+        ValueError: float64 does not hold them either.
+    """
+    if not problem.in_range and problem.x.dtype != torch.float64:
+        problem = as_float64(problem)
+    if not problem.in_range:
+        least, most = problem._range
+        raise ValueError(
+            f"points, samples: got a mean square of {problem.square:.0e} about the points' median; expected one from "
+            f"{least:.0e} to {most:.0e}, whose costs float64 can hold. Divide both by their scale."
+        )
+    return problem
 
 
 def check_power(p: float) -> None:

@@ -162,11 +162,6 @@ class Running:
             and self.numbers.p == p
         )
 
-    @property
-    def is_usable(self) -> bool:
-        """Whether there is a potential to measure at; after a move, which needs curvature and boundaries too."""
-        return math.isfinite(float(self.potential.sum()))
-
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
@@ -176,15 +171,16 @@ class Look:
         cell: (m,) int64 point in whose cell each sample lies.
         transform: (m,) its c - v there.
         mass: (n,) of the cells.
-        moments: (2,) means of `transform` and of its square.
-        gradient: (n, d) of the first of them in the points.
+        gradient: (n, d) of `value` in the points.
+        value, square: 0-d, means of `transform` and of its square.
     """
 
     cell: Tensor
     transform: Tensor
     mass: Tensor
-    moments: Tensor
     gradient: Tensor
+    value: Tensor
+    square: Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +221,7 @@ def begin(engine: Engine, points: Tensor) -> Running:
         v, soft, eta = coarse_potential(engine, least)
         v, soft, eta = anneal(engine.subsample(FINE * len(v)), v, eta, least)
         overlap, ambiguity = soft.overlap, soft.ambiguity
-    anchor = points.double()
+    anchor = points.to(torch.float64, copy=True)  # an optimizer writes to the points
     v = v - problem.b @ v
     curvature = with_diagonal(overlap / eta, problem.b / eta)
     walls = boundaries(curvature, v, anchor, problem.p)
@@ -240,25 +236,34 @@ def begin(engine: Engine, points: Tensor) -> Running:
     )  # fmt: skip
 
 
-def moved(running: Running, points: Tensor, b: Tensor) -> Running:
-    """The same after the points have moved: the potential that leaves the cells where they were, to first order."""
-    anchor = points.double()
+def moved(running: Running, points: Tensor, b: Tensor) -> Running | None:
+    """The same after the points have moved: the potential that leaves the cells where they were, to first order.
+
+    None where it is not finite, because potential, curvature or boundaries are not.
+    """
+    anchor = points.to(torch.float64, copy=True)
     shift = anchor - running.anchor
     v = running.potential
     if len(v) > 1:
         wanted = carried(Boundaries(running.coupling, running.pull), running.anchor, shift)
         v = v + _step(running, wanted, running.numbers.width)
-    return _knowing(replace(running, potential=v - b @ v, anchor=anchor), running, running.numbers)
+    offset = float(b @ v)
+    if not math.isfinite(offset):
+        return None
+    return _knowing(replace(running, potential=v - offset, anchor=anchor), running, running.numbers)
 
 
 def look_at(engine: Engine, v: Tensor) -> Look:
     """The cells of the samples here at a centred potential (n,)."""
     problem = engine.problem
     cell = engine.nearest(v)
-    cost, gradient = assigned(problem.y, problem.x, problem.a, cell, problem.p, engine.rows)
-    transform = cost - v[cell]
-    moments = torch.stack((transform, transform.square())) @ problem.a
-    return Look(cell=cell, transform=transform, mass=engine.cell_mass(cell), moments=moments, gradient=gradient)
+    y, x, a = problem.y, problem.x, problem.a
+    transform, gradient = assigned(y, x, a, cell, problem.p, engine.rows, each=problem.each)
+    transform -= v.index_select(0, cell)
+    return Look(
+        cell=cell, transform=transform, mass=engine.cell_mass(cell), gradient=gradient,
+        value=problem.mean(transform), square=problem.mean(transform * transform),
+    )  # fmt: skip
 
 
 def smoothed(engine: Engine, running: Running) -> SoftPass:
@@ -270,11 +275,10 @@ def batch_sums(problem: Problem, running: Running, look: Look, soft: SoftPass | 
     """What a batch tells, from a look at it whose means are those of all its samples; v is centred."""
     most = OVERDUE + math.log(len(problem.b))
     is_late = float(running.overdue.max()) > most
-    value, square = look.moments.tolist()
     return BatchSums(
         worth=worth_of(problem),
-        value=value,
-        square=square,
+        value=float(look.value),
+        square=float(look.square),
         mass=look.mass,
         ceiling=ceiling(problem, look.transform, running.overdue > most) if is_late else None,
         overlap=None if soft is None else soft.overlap,

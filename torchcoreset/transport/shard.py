@@ -91,6 +91,9 @@ class Shard(Problem):
     def concentration(self) -> float:
         return self.square_weight
 
+    def mean(self, values: Tensor) -> Tensor:
+        return self.a @ values
+
     def totals(self, sums: Tensor) -> Tensor:
         return self.ranks.total(sums)[0].to(sums.dtype)
 

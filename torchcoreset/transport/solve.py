@@ -16,7 +16,7 @@ from .choose import check_engine
 from .idle import ceiling, with_idle, without_idle
 from .modes import plain_modes
 from .multiscale import COARSE, LEAST_SAMPLES
-from .problem import Problem, as_float64
+from .problem import Problem, as_float64, within_range
 from .ranks import as_ranks
 from .result import Coupling, Status, Transport
 from .shard import Shard, problem_on
@@ -196,6 +196,7 @@ def _in_enough_digits(
     run: Callable[[Solver, Tensor | None], Found],
 ) -> tuple[Found, Solver]:
     """What a solver finds, and the solver: in float64, if the problem's dtype cannot tell a gap of the tolerance."""
+    problem = within_range(problem)
     solver = Solver(problem, *settings)
     if not solver.lacks_digits(start):
         found = run(solver, start)

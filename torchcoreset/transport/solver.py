@@ -4,7 +4,8 @@
 
 1. Coarse: Newton with shrinking smoothing carries v most of the way, on few points, then on all with 5 n, 20 n and
    100 n samples; a potential of nearby points is blurred and annealed, or taken as it is.
-2. Fine: a few passes over all samples; the gradient is theirs, the curvature still that of the last subsample.
+2. Fine: a few passes over all samples; the gradient is theirs, the curvature that of the last subsample, which learns
+   from each step. After the first of them only samples that may have left their cell are looked at.
 3. Balance: what the cells hold too much or too little of is moved explicitly, which gives a feasible plan.
 
 Each pass over all samples yields a lower bound D(v), each plan an upper bound, and the loop ends when they meet.
@@ -17,16 +18,17 @@ import math
 import torch
 from torch import Tensor
 
-from .balance import DUST, balance, spread
+from .balance import balance, spread
 from .balance_lists import Lists, balance_lists
 from .choose import make_engine
 from .cost import paired, pairwise, pairwise_exact
-from .curvature import Curvature, curvature_of
+from .curvature import Curvature, Learning, Postponed, curvature_of
 from .engine import Engine, HardPass
 from .line import sorted_transport
+from .market import DUST
 from .movable import Movable, within_quota
 from .multiscale import coarse_potential, coarse_sample
-from .newton import anneal, settle, target_ambiguity
+from .newton import anneal, next_eta, settle, target_ambiguity
 from .problem import Problem
 from .result import Coupling, Status, Transport
 
@@ -34,7 +36,7 @@ FINE = 100  # samples a point in the last subsample
 MOST = 1 << 18  # samples in it: their lists fill some hundred MiB
 SORTED = 1 << 26  # samples on the line beyond which they are not sorted in one place: 1 GiB with their weights
 # Of moving one sample explicitly, in elements of a pass. Measured: between 1e3 and 1e4 it hardly matters.
-MOVE_COST = 3e3
+MOVE_COST = 1e4
 FEWEST_STEPS = 10  # with which an approach is begun
 SURPLUS = 4  # samples a point that may have to be moved explicitly, if more passes can avoid it
 # Part of the promised rise below which a step was too long for its curvature; what the trust is divided by then; and
@@ -48,6 +50,9 @@ BLURRED = 0.4  # part of the samples that a start which is not near is blurred o
 ROUNDS = 8  # of balancing, each with four times as many movable samples
 QUOTA = 16  # movable samples in every cell, beyond what its own surplus asks for
 DENSE_BALANCE = 4096  # points up to which movable samples know their costs to all of them: it is 3 times faster
+# Tolerances that a potential may lack, by Newton's model, and what balancing alone makes up for where no curvature is
+# at hand yet.
+REST, LEFT = 0.1, 1.0
 BUDGET = 0.5  # tolerances that balancing may waste: the rest is for what potential and samples out of its sight lack
 BY_WAY_OF = (1e-3, 1e-5)  # parts of the value that may be wasted on the way to an exact plan: up to twice as fast
 LISTED = 4.0  # mean slacks of the movable samples within which points are listed
@@ -90,17 +95,19 @@ class Solver:
 
     def run(self, start: Tensor | None) -> Transport:
         """Ascend and balance until the bounds meet."""
-        v, cells, curvature = self.ascend(start)
+        v, cells, curvature = self.ascend(start, LEFT)
         if self.gap <= self.tolerance:
             return self._result(Status.CONVERGED)
         for round_ in range(self.rounds):
             gap = self.gap
+            if round_:  # who may move is better known from slacks that are not bounds any more
+                cells = self._look(v)
             v = self._balance(v, cells, widen=4**round_)
             if self.gap <= self.tolerance:
                 return self._result(Status.CONVERGED)
             if self.steps >= self.max_steps:
                 return self._result(Status.MAX_STEPS)
-            cells = self._look(v)
+            cells = self._look(v, cells)
             if self.gap <= self.tolerance:
                 return self._result(Status.CONVERGED)
             if round_ + 1 == self.rounds or (round_ > 1 and self.gap > 0.9 * gap):
@@ -111,14 +118,17 @@ class Solver:
                     v, cells = self._correct(self.potential, self.cells or cells, curvature)
         return self._result(Status.STALLED)
 
-    def ascend(self, start: Tensor | None) -> tuple[Tensor, HardPass, Curvature | None]:
-        """Approach and correct: a potential near the best, its cells, and the curvature there if it has been needed."""
+    def ascend(self, start: Tensor | None, left: float = REST) -> tuple[Tensor, HardPass, Curvature | None]:
+        """Approach and correct: a potential near the best, its cells, and the curvature there if it has been needed.
+
+        No curvature is made for a potential that is certainly within `left` tolerances of the best, by that very model.
+        """
         n, m = len(self.problem.x), self.problem.count
         v, cells, curvature = self._approach(start)
         if curvature is not None:
-            v, cells = self._correct(v, cells, curvature)
+            v, cells = self._correct(v, cells, curvature, left)
             if start is not None and _marginal_error(cells, self.problem) > max(ASTRAY, SURPLUS * n / m):
-                return self.ascend(None)
+                return self.ascend(None, left)
         return v, cells, curvature
 
     @property
@@ -141,9 +151,9 @@ class Solver:
         assert self.cells is not None, "every run looks"
         return self.cells.cost - self.potential[self.cells.cell]
 
-    def _look(self, v: Tensor) -> HardPass:
-        """One pass over all samples; keeps the best lower bound."""
-        cells = self.engine.hard(v)
+    def _look(self, v: Tensor, near: HardPass | None = None) -> HardPass:
+        """One pass over all samples, or those that may have left the cells of a potential nearby; keeps the best."""
+        cells = self.engine.hard(v, near)
         if cells.dual > self.lower:
             self.lower, self.potential, self.cells = cells.dual, v, cells
         return cells
@@ -174,7 +184,11 @@ class Solver:
             return self.potential, first or self._look(self.potential), None
         v, soft, eta = coarse_potential(engine, least)
         if coarse_sample(engine) is not engine and not engine.exhausted():
-            v, soft, eta = anneal(self._fine_sample().candidates(v, eta), v, eta, least)
+            sample = self._fine_sample()
+            lists = sample.candidates(v, eta)
+            if lists is sample:  # lists for a sharper softmin than v is right for would hold too little
+                eta = max(least, next_eta(eta, soft.ambiguity, target_ambiguity(sample)))
+            v, soft, eta = anneal(lists, v, eta, least)
         return v, self._look(v), curvature_of(soft, eta, problem.b)
 
     def _fine_sample(self) -> Engine:
@@ -188,30 +202,38 @@ class Solver:
         # Between its two nearest points a sample is undecided if its slack is below eta.
         undecided = max(1, math.ceil((BLURRED if far else target_ambiguity(sample)) * m))
         eta = max(float(self.problem.kth_smallest(first.slack, undecided)), least)
-        lists = sample.candidates(start, eta)
         if not far:
-            return start, first, settle(lists, start, eta, least)
-        v, soft, eta = anneal(lists, start, eta, least)
+
+            def settled() -> Curvature:
+                return settle(sample.candidates(start, eta), start, eta, least)
+
+            return start, first, Postponed(settled, b * (undecided / m), eta)
+        v, soft, eta = anneal(sample.candidates(start, eta), start, eta, least)
         return v, self._look(v), curvature_of(soft, eta, b)
 
-    def _correct(self, v: Tensor, cells: HardPass, curvature: Curvature) -> tuple[Tensor, HardPass]:
+    def _correct(self, v: Tensor, cells: HardPass, curvature: Curvature, left: float = REST) -> tuple[Tensor, HardPass]:
         """Newton steps with the gradient of all samples, while they pay: a pass costs less than moving many samples."""
-        trust = self.engine.trust
+        trust, curvature = self.engine.trust, Learning(curvature)
         for _ in range(CORRECTIONS):
             g = self.problem.b - cells.mass
+            few, enough = self._few(cells), REST * self.tolerance * cells.dual
+            if few and curvature.highest_rise(g) <= enough * left / REST:
+                break
             direction = curvature.solve(g, trust)
             expected_rise = float(g @ direction) / 2
-            few = self._few(cells)
-            good = expected_rise <= 0.1 * self.tolerance * cells.dual and few
+            good = few and expected_rise <= enough
             if good or self.steps >= self.max_steps or trust < (CLOSE if few else CLOSEST):
                 break
             trial = v + direction
-            trial_cells = self._look(trial)
+            trial_cells = self._look(trial, cells)
             rise = trial_cells.dual - cells.dual
+            curvature.learn(direction, trial_cells.mass - cells.mass)
             if rise > 0:
                 v, cells = trial, trial_cells
+                if rise <= enough and self._few(cells):  # a few points that it has wrong may promise much for ever
+                    break
             if rise < POOR * expected_rise:
-                trust /= CAUTION
+                trust = min(trust, float(direction.abs().max()) / curvature.eta) / CAUTION
         return v, cells
 
     def _few(self, cells: HardPass) -> bool:
@@ -231,7 +253,7 @@ class Solver:
         allowance = 16 * problem.rounding
         if n > DENSE_BALANCE:
             lists = self._lists(cells, movable, v, widen)
-            balanced = balance_lists(lists, *arguments, allowance=allowance, budget=budgets[-1])
+            balanced = balance_lists(lists, *arguments, allowance=allowance, budgets=budgets)
         else:
             block = pairwise_exact if self.exact and problem.p < 2 else pairwise
             cost = block(movable.y.double(), problem.x.double(), problem.p).cpu().numpy()

@@ -19,17 +19,16 @@ class Stock:
         cell: which.
         rows: (k,) its samples.
         mass: (k,) what each has here.
-        cost: (k, n) their costs to all points.
-        cheapest: (n,) filled with the least price for leaving to each cell, infinite to itself, and kept up to date.
+        price: (k, n) what each would pay for leaving to each cell; overwritten.
+        cheapest: (n,) the least price for leaving to each cell, infinite to its own, and kept up to date.
     """
 
-    def __init__(self, cell: int, rows: Ints, mass: Floats, cost: Floats, cheapest: Floats) -> None:
+    def __init__(self, cell: int, rows: Ints, mass: Floats, price: Floats, cheapest: Floats) -> None:
         self.cell, self._cheapest = cell, cheapest
         self.rows: list[int] = rows.tolist()
         self.mass: list[float] = mass.tolist()
-        self._price = cost - cost[:, cell, None]  # rows beyond those in use are spare
+        self._price = price  # rows beyond those in use are spare
         self._place = {k: place for place, k in enumerate(self.rows)}
-        self._renew()
 
     @property
     def price(self) -> Floats:

@@ -187,12 +187,13 @@ class Seen:
     @property
     def means(self) -> tuple[Tensor, ...]:
         """All that are means over samples."""
-        return self.look.mass, self.look.moments, self.look.gradient, self.features
+        look = self.look
+        return look.mass, look.gradient, look.value, look.square, self.features
 
     def with_means(self, *means: Tensor) -> Seen:
         """The same with means over more samples than those here."""
-        mass, moments, gradient, features = means
-        look = replace(self.look, mass=mass, moments=moments, gradient=gradient)
+        mass, gradient, value, square, features = means
+        look = replace(self.look, mass=mass, gradient=gradient, value=value, square=square)
         return replace(self, look=look, features=features)
 
 
@@ -224,10 +225,10 @@ def see(memory: Memory | None, problem: Problem, points: Tensor, samples: Tensor
     if memory is None or not memory.running.fits(points, problem.p):
         return None
     running = moved(memory.running, points, problem.b)
-    if not running.is_usable:
+    if running is None:
         return None
     look = look_at(make_engine(problem, engine), running.potential)
-    return Seen(running=running, look=look, features=features(samples, problem.a, memory.moments.origin))
+    return Seen(running=running, look=look, features=features(samples, problem.mean, memory.moments.origin))
 
 
 def follow(
@@ -266,7 +267,7 @@ def follow(
     if has_moved:
         after = rejuvenated(after)
     memory = Memory(running=after, moments=moments, drifts=drifts)
-    return _followed(problem.b, seen.running.potential, seen.look, memory, is_new)
+    return _followed(problem.b, seen.running.potential, seen.look, sums.value, memory, is_new)
 
 
 def _first(problem: Problem, points: Tensor, samples: Tensor, engine: str) -> Followed:
@@ -274,13 +275,13 @@ def _first(problem: Problem, points: Tensor, samples: Tensor, engine: str) -> Fo
     passes = make_engine(problem, engine)
     small = problem.count <= max(LEAST_SAMPLES, FINE * len(problem.x))
     running = begin(make_engine(problem.whole(), engine) if small else passes, points)
-    (origin,) = problem.added(problem.a @ samples.double())
+    (origin,) = problem.added(problem.mean(samples.double()))
     here = look_at(passes, running.potential)
-    seen = Seen(running=running, look=here, features=features(samples, problem.a, origin))
+    seen = Seen(running=running, look=here, features=features(samples, problem.mean, origin))
     seen = seen.with_means(*problem.added(*seen.means))
     moments = first_moments(origin, seen.features, running.numbers.samples)
     memory = Memory(running=running, moments=moments, drifts=problem.b.new_zeros(2))
-    return _followed(problem.b, running.potential, seen.look, memory, False)
+    return _followed(problem.b, running.potential, seen.look, float(seen.look.value), memory, False)
 
 
 def _drifts(drifts: Tensor, batch: float, has_moved: bool) -> tuple[Tensor, bool]:
@@ -292,12 +293,11 @@ def _drifts(drifts: Tensor, batch: float, has_moved: bool) -> tuple[Tensor, bool
     return drifts.new_tensor([batch, batch if is_new else began]), is_new
 
 
-def _followed(b: Tensor, v: Tensor, look: Look, memory: Memory, is_new: bool) -> Followed:
+def _followed(b: Tensor, v: Tensor, look: Look, value: float, memory: Memory, is_new: bool) -> Followed:
     """What is told of a batch that was looked at with the potential v (n,), after which `memory` is what is known."""
     after = memory.running
     now = after.numbers
     first = now.batches == 1
-    value = float(look.moments[0])
     variance = max(0.0, now.square - now.mean**2)
     transport = StreamTransport(
         value=value,
@@ -319,7 +319,7 @@ def _followed(b: Tensor, v: Tensor, look: Look, memory: Memory, is_new: bool) ->
 
 def _status(memory: Memory, n: int) -> StreamStatus:
     now = memory.running.numbers
-    drifted = float(memory.drifts[0])
+    drifted, _ = memory.drifts.tolist()
     if drifted and now.batches - drifted < SHOWN:
         return StreamStatus.DRIFTING
     if now.lagged and now.batches - now.lagged < SHOWN:
