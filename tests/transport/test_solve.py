@@ -747,10 +747,25 @@ def test_float32_whose_squares_it_cannot_hold(p: float, n: int, scale: float, ge
     assert there.lower / scale**p <= here.value * (1 + 1e-5)
 
 
+@pytest.mark.parametrize("n", [10, 50, 300])
+@pytest.mark.parametrize("scale", [1e-25, 1e20])
+def test_other_doors_know_what_float32_cannot_hold(n: int, scale: float, generator: torch.Generator) -> None:
+    y = torch.randn(2000, 3, generator=generator)
+    here = tc.certify(y[:n], y, samples=1500, seed=0)
+    there = tc.certify(scale * y[:n], scale * y, samples=1500, seed=0)
+    assert (there.lower / scale, there.upper / scale) == pytest.approx((here.lower, here.upper), rel=1e-2)
+    stream = tc.CoresetLoss(online=True)
+    if scale < 1:  # the value is so small that float32 makes it 0
+        assert stream(scale * y[:n], scale * y).item() == 0
+    else:
+        with pytest.raises(ValueError, match="which torch.float32 cannot hold"):
+            stream(scale * y[:n], scale * y)
+
+
 @pytest.mark.parametrize("scale", [1e-160, 1e160])
 def test_what_float64_cannot_hold_is_refused(scale: float, generator: torch.Generator) -> None:
     y = scale * torch.randn(100, 3, generator=generator, dtype=torch.float64)
-    with pytest.raises(ValueError, match=r"^points, samples: got a mean square of .* Divide both by their scale"):
+    with pytest.raises(ValueError, match=r"^points, samples: got numbers of up to .* Divide both by their scale"):
         tc.transport(y[:10], y)
 
 
