@@ -120,7 +120,7 @@ def test_a09_a_cache_that_cannot_be_written_to(tmp_path: Path) -> None:
         [sys.executable, "-c", A09], env=environment, capture_output=True, text=True, check=False, timeout=120
     )
     if "No module named" in done.stderr:
-        pytest.skip(f"KeOps does not import here: {done.stderr.splitlines()[-1]}")
+        pytest.skip(f"KeOps does not import here: {done.stderr.splitlines()[-1]}; pip install 'torchcoreset[keops]'")
     assert done.returncode == 0, done.stderr
 
 

@@ -72,6 +72,17 @@ def test_it_is_that_of_the_union(pair: Pair, m: int, first: int, n: int, d: int,
     assert_union(found, whole)
 
 
+def test_one_rank_has_what_float32_cannot_hold(pair: Pair) -> None:
+    # all compute in float64 then, or rows of two widths would meet
+    y, x = 1e3 * cloud(6000, 2, dtype=torch.float32), cloud(20, 2, seed=1, dtype=torch.float32)
+    y[-1] = 1e19
+    whole = tc.transport(x, y)
+    for result in pair.all(solve, x, parts(y, 3000), None, {}):
+        assert result.value == pytest.approx(whole.value, rel=1e-3)
+        assert result.lower <= whole.value * (1 + 1e-12)
+        assert result.gap <= 1e-3
+
+
 def test_points_that_are_merged_first(pair: Pair) -> None:
     y, x = cloud(30000, 4), cloud(260, 4, seed=1)
     whole = tc.transport(x, y, tolerance=1e-4)

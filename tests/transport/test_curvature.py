@@ -182,8 +182,8 @@ def clusters(weak: float) -> Tensor:
 
 
 def errors(curvature: Curvature, overlap: Tensor, steps: int = 12) -> list[float]:
-    """Of the mass after each step, where the mass changes by the Laplacian of `overlap` / eta."""
-    laplacian = (overlap.sum(1).diag() - overlap) / curvature.eta
+    """Of the mass after each step, where the mass changes by the Laplacian of `overlap` / 0.3."""
+    laplacian = (overlap.sum(1).diag() - overlap) / 0.3
     v, excess, found = torch.zeros(20, dtype=torch.float64), gradient(20), []
     for _ in range(steps):
         step = curvature.solve(excess, 1e6)
@@ -222,8 +222,10 @@ def test_a_postponed_curvature_is_made_once_and_is_what_was_made() -> None:
     g = gradient(10)
     assert 0 < postponed.highest_rise(g) == pytest.approx(2 * postponed.highest_rise(g / 2**0.5))
     assert not made
-    directions = [curvature.solve(g, 1e6) for curvature in (postponed, Learning(postponed), postponed)]
+    learning = Learning(postponed)
+    directions = [curvature.solve(g, 1e6) for curvature in (learning, postponed.ready(), learning)]
     assert len(made) == 1
-    assert postponed.eta == 0.3
+    assert learning.eta == 0.3
+    assert learning.highest_rise(g) == postponed.highest_rise(g)
     assert all(torch.equal(direction, made[0].solve(g, 1e6)) for direction in directions)
     assert made[0].highest_rise(g) == math.inf

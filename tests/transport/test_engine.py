@@ -56,7 +56,9 @@ def test_counts_of_equal_samples_are_exact() -> None:
 
 @every_power
 @pytest.mark.parametrize("n", [1, 6, 40])
-def test_cells_follow_a_potential_that_moves(p: float, n: int) -> None:
+@pytest.mark.parametrize("picked", [50, engine.PICKED])
+def test_cells_follow_a_potential_that_moves(p: float, n: int, picked: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "PICKED", picked)
     # by little, by next to nothing, by much at one point only, by an offset, and not at all
     problem, v = some_problem(p, n, 500)
     whole, made = DenseEngine(problem), DenseEngine(problem)

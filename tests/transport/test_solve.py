@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import ot
@@ -17,6 +18,7 @@ from torch import Tensor
 import torchcoreset as tc
 from torchcoreset.testing import DISCRETE_PROBLEMS, E1, LINE_PROBLEMS, line_transport
 from torchcoreset.transport import solver as solver_module
+from torchcoreset.transport.curvature import Curvature, Learning
 from torchcoreset.transport.engine import HardPass
 from torchcoreset.transport.market import Balanced
 from torchcoreset.transport.problem import make_problem
@@ -747,28 +749,63 @@ def test_float32_whose_squares_it_cannot_hold(p: float, n: int, scale: float, ge
     assert there.lower / scale**p <= here.value * (1 + 1e-5)
 
 
+@pytest.mark.parametrize("n", [10, 50, 300])
+@pytest.mark.parametrize("scale", [1e-25, 1e20])
+def test_other_doors_know_what_float32_cannot_hold(n: int, scale: float, generator: torch.Generator) -> None:
+    y = torch.randn(2000, 3, generator=generator)
+    here = tc.certify(y[:n], y, samples=1500, seed=0)
+    there = tc.certify(scale * y[:n], scale * y, samples=1500, seed=0)
+    assert (there.lower / scale, there.upper / scale) == pytest.approx((here.lower, here.upper), rel=1e-2)
+    stream = tc.CoresetLoss(online=True)
+    if scale < 1:  # the value is so small that float32 makes it 0
+        assert stream(scale * y[:n], scale * y).item() == 0
+    else:
+        with pytest.raises(ValueError, match=r"which torch\.float32 cannot hold"):
+            stream(scale * y[:n], scale * y)
+
+
 @pytest.mark.parametrize("scale", [1e-160, 1e160])
 def test_what_float64_cannot_hold_is_refused(scale: float, generator: torch.Generator) -> None:
     y = scale * torch.randn(100, 3, generator=generator, dtype=torch.float64)
-    with pytest.raises(ValueError, match=r"^points, samples: got a mean square of .* Divide both by their scale"):
+    with pytest.raises(ValueError, match=r"^points, samples: got numbers of up to .* Divide both by their scale"):
         tc.transport(y[:10], y)
 
 
-@pytest.mark.parametrize("spread", [0.0, 6.0, 1000.0])
-def test_corrections_never_try_a_potential_again(
-    spread: float, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
+    """The potentials at which a solver looks at samples from now on."""
     look, tried = solver_module.Solver._look, []
 
     def recorded(self: solver_module.Solver, v: Tensor, near: HardPass | None = None) -> HardPass:
-        if near is not None:
-            tried.append(v)
+        tried.append(v)
         return look(self, v, near)
 
     monkeypatch.setattr(solver_module.Solver, "_look", recorded)
-    centres = spread * torch.randn(5, 4, generator=generator)
-    y = torch.randn(20_000, 4, generator=generator) + centres[torch.randint(5, (20_000,), generator=generator)]
-    result = tc.transport(y[:50], y, tolerance=1e-4)
+    return tried
+
+
+def test_few_corrections_do_where_clusters_exchange_few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    # with the curvature of a subsample as it is, it takes 42
+    tried = looks(monkeypatch)
+    centres = 6 * normal(5, 8)
+    y = normal(10_000, 8, seed=1) + centres[torch.arange(10_000) % 5]
+    result = tc.transport(y[:30], y, tolerance=1e-4)
     assert result.status is tc.Status.CONVERGED
-    assert tried
-    assert len({tuple(v.tolist()) for v in tried}) == len(tried)
+    assert len(tried) <= 15
+
+
+def test_a_correction_that_failed_is_tried_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Downhill(Curvature):
+        eta = 0.1
+
+        def solution(self, g: Tensor) -> Tensor:
+            return -0.5 * g / g.abs().max()  # 5 eta, far less than it is trusted
+
+    tried = looks(monkeypatch)
+    monkeypatch.setattr(Learning, "learn", lambda self, step, change: None)
+    problem = make_problem(*hard_problem())
+    solver = solver_module.Solver(problem, 1e-4, False, 100, "auto", 1)
+    first = solver._look(torch.zeros_like(problem.b))
+    assert solver._correct(first, Downhill()) is first
+    lengths = [float((v - first.potential).abs().max()) for v in tried[1:]]
+    assert len(lengths) >= 2
+    assert all(after < before / 4 for before, after in pairwise(lengths))

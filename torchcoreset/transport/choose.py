@@ -10,7 +10,7 @@ import torch
 
 from .dense import DenseEngine
 from .engine import Engine
-from .problem import Problem
+from .problem import Problem, within_range
 from .shard import Shard, ShardEngine
 
 ENGINES = ("auto", "dense", "keops", "triton")
@@ -37,11 +37,11 @@ def make_engine(problem: Problem, engine: str) -> Engine:
     """The engine of this name for a problem.
 
     Args:
-        problem: a checked problem.
+        problem: a checked problem; the engine computes in float64 if its own dtype does not hold squares of this size.
         engine: "dense", "keops", "triton", or "auto" for what pays on the problem's device.
 
     Raises:
-        ValueError: no engine has this name, or it cannot compute this problem.
+        ValueError: no engine has this name, or it cannot compute this problem; nor can float64.
         ImportError: the engine's package is not installed.
         RuntimeError: the engine's package cannot be set up; names the remedy.
 
@@ -49,6 +49,7 @@ def make_engine(problem: Problem, engine: str) -> Engine:
         UserWarning: "keops" was asked for in more than KEOPS_DIMENSIONS dimensions.
     """
     check_engine(engine)
+    problem = within_range(problem)
     if isinstance(problem, Shard):
         return ShardEngine(_local_engine(problem, engine), problem)
     return _local_engine(problem, engine)

@@ -9,6 +9,7 @@ factorised where its n x n numbers are at hand, and else solved by conjugate gra
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from abc import ABC, abstractmethod
@@ -41,7 +42,7 @@ class Curvature(ABC):
         return direction - direction.mean()
 
     def ready(self) -> Curvature:
-        """The same, made if it has not been yet."""
+        """The same: others are made when they are first asked for."""
         return self
 
     def highest_rise(self, g: Tensor) -> float:
@@ -59,7 +60,7 @@ def curvature_of(soft: SoftPass, eta: float, b: Tensor) -> Curvature:
     return Sparse(soft.overlap, eta, least) if soft.overlap.is_sparse else Factorised(soft.overlap, eta, least)
 
 
-class Postponed(Curvature):
+class Postponed:
     """A curvature that is made when it is first asked for: what is in the right cells but for few needs none.
 
     Args:
@@ -69,24 +70,12 @@ class Postponed(Curvature):
     """
 
     def __init__(self, make: Callable[[], Curvature], degree: Tensor, eta: float) -> None:
-        self._make, self._degree, self.eta = make, degree, eta
-        self._made: Curvature | None = None
+        self.ready = functools.cache(make)
+        self._degree, self._eta = degree, eta
 
     def highest_rise(self, g: Tensor) -> float:
         """That of points on their own, and more for what has to pass through others on its way."""
-        return THROUGH * self.eta * float((g.square() / self._degree).sum()) / 2
-
-    def solve(self, g: Tensor, trust: float) -> Tensor:
-        return self.ready().solve(g, trust)
-
-    def solution(self, g: Tensor) -> Tensor:
-        return self.ready().solution(g)
-
-    def ready(self) -> Curvature:
-        if self._made is None:
-            self._made = self._make()
-            self.eta = self._made.eta
-        return self._made
+        return THROUGH * self._eta * float((g.square() / self._degree).sum()) / 2
 
 
 class Learning(Curvature):
@@ -96,8 +85,8 @@ class Learning(Curvature):
     Nocedal (1980), updating quasi-Newton matrices with limited storage.
     """
 
-    def __init__(self, curvature: Curvature) -> None:
-        self._curvature, self.eta = curvature, curvature.eta
+    def __init__(self, curvature: Curvature | Postponed) -> None:
+        self._curvature = curvature
         self._steps: list[tuple[Tensor, Tensor, Tensor]] = []
 
     def learn(self, step: Tensor, change: Tensor) -> None:
@@ -110,8 +99,7 @@ class Learning(Curvature):
         return self._curvature.highest_rise(g)
 
     def solve(self, g: Tensor, trust: float) -> Tensor:
-        self._curvature = self._curvature.ready()
-        self.eta = self._curvature.eta
+        self.eta = self._curvature.ready().eta
         return super().solve(g, trust)
 
     def solution(self, g: Tensor) -> Tensor:
@@ -120,7 +108,7 @@ class Learning(Curvature):
             part = step @ g / product
             parts.append(part)
             g = g - part * change
-        solution = self._curvature.solution(g)
+        solution = self._curvature.ready().solution(g)
         for (step, change, product), part in zip(self._steps, reversed(parts), strict=True):
             solution = solution + (part - change @ solution / product) * step
         return solution

@@ -8,8 +8,9 @@ A block of few points is (n, samples): the nearest is sought along columns, for 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -21,6 +22,8 @@ from .engine import Engine, Entries, Meter, SoftEngine, SoftSums, exponential_
 from .nearest import FEW, lowest_in_columns, lowest_in_rows, two_lowest_in_columns, two_lowest_in_rows
 from .overlap import DENSE_POINTS
 from .problem import Problem
+
+T = TypeVar("T")
 
 SPARSE_FROM = 256  # points from which lists pay on a CPU; a GPU needs them only where n x n numbers are too many
 SPARSE_FILL = 0.25  # part of all pairs beyond which lists cost more than they save
@@ -42,22 +45,18 @@ class DenseEngine(Engine):
         return self.problem.y.square().sum(1)  # a hard pass for p = 2 has no use for it
 
     def _two_nearest(self, v: Tensor) -> tuple[Tensor, Tensor]:
-        cells, slacks = [], []
-        for samples in self._blocks():
-            if len(v) < FEW:
-                lowest, cell, second = two_lowest_in_columns(self._reduced(samples, v))
-            else:
-                lowest, cell, second = two_lowest_in_rows(self._reduced_rows(samples, v))
-            cells.append(cell)
-            slacks.append(second - lowest)
-        return torch.cat(cells), torch.cat(slacks)
+        found = self._sought(v, two_lowest_in_columns, two_lowest_in_rows)
+        return torch.cat([cell for _, cell, _ in found]), torch.cat([second - lowest for lowest, _, second in found])
 
     def _nearest(self, v: Tensor) -> Tensor:
-        if len(v) < FEW:
-            cells = [lowest_in_columns(self._reduced(samples, v))[1] for samples in self._blocks()]
-        else:
-            cells = [lowest_in_rows(self._reduced_rows(samples, v))[1] for samples in self._blocks()]
+        cells = [cell for _, cell in self._sought(v, lowest_in_columns, lowest_in_rows)]
         return cells[0] if len(cells) == 1 else torch.cat(cells)
+
+    def _sought(self, v: Tensor, few: Callable[[Tensor], T], many: Callable[[Tensor], T]) -> list[T]:
+        """What is found in each block: of few points in its columns, of many in its rows."""
+        if len(v) < FEW:
+            return [few(self._reduced(samples, v)) for samples in self._blocks()]
+        return [many(self._reduced_rows(samples, v)) for samples in self._blocks()]
 
     def _blocks(self) -> Iterator[slice]:
         """The samples of one block after the other."""

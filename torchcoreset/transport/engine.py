@@ -26,6 +26,7 @@ from .problem import Problem
 # Elements of one block of work: 2 MiB in float32, which stays in cache (measured: larger blocks are up to twice
 # slower on CPUs, smaller ones are bound by launch time).
 CHUNK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}
+PICKED = 1 << 23  # numbers of samples that are picked out at once: 32 MiB in float32
 HUGE = 1 << 24  # samples beyond which a subsample is not the head of a shuffle of all
 # 2^-46 is 1e-14, below what a sum of float32 shares resolves, and its square times a weight of 1e-9 is still
 # a normal float32. Denormals are 10 times slower on CPUs.
@@ -209,10 +210,10 @@ class Engine(SoftEngine):
         slack = near.slack - (rise.max() - rise).to(near.slack.dtype)[near.cell]
         close = (slack <= 8 * problem.rounding).nonzero()[:, 0]
         cell, cost = near.cell.clone(), near.cost.clone()
-        if len(close):
-            part = self.apart(replace(problem, y=problem.y[close], a=problem.a[close]))
-            cell[close], slack[close] = part._two_nearest(v - v.mean())
-            cost[close] = part._cost_to(cell[close])
+        for some in torch.split(close, max(1, PICKED // problem.x.shape[1])) if len(close) else ():
+            part = self.apart(replace(problem, y=problem.y[some], a=problem.a[some]))
+            cell[some], slack[some] = part._two_nearest(v - v.mean())
+            cost[some] = part._cost_to(cell[some])
         return cell, cost, slack, len(close)
 
     def nearest(self, v: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ far outlier, which would drag a mean along, changes nothing.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -34,6 +34,7 @@ class Problem:
         a: (m,) sample weights, float64, sum 1.
         equal: whether all sample weights are the same.
         p: power of the cost.
+        largest: size of the largest number in points and samples, before they were shifted.
     """
 
     x: Tensor
@@ -42,28 +43,12 @@ class Problem:
     a: Tensor
     equal: bool
     p: float
+    largest: float = field(default=1.0, kw_only=True)
 
     @cached_property
     def rounding(self) -> float:
         """Size of the rounding error of one cost: eps times the mean cost to the origin; gaps below it mean nothing."""
-        return float(torch.finfo(self.x.dtype).eps * self._norms ** (self.p / 2))
-
-    @cached_property
-    def _norms(self) -> float:
-        """Mean square of the norm of a sample and of that of a point, together."""
-        return self.square + mean_square(self.x, self.b)
-
-    @property
-    def in_range(self) -> bool:
-        """Whether squares and costs, and the differences that count among them, are normal numbers of the dtype."""
-        least, most = self._range
-        return self._norms == 0 or least <= self._norms <= most
-
-    @property
-    def _range(self) -> tuple[float, float]:
-        """Mean squares that the dtype can do with: no square is larger than the sum of all, weights as they may be."""
-        limits, power = torch.finfo(self.x.dtype), max(self.p, 2) / 2
-        return (limits.tiny / limits.eps) ** (1 / power), limits.max ** (1 / power) / (4 * self.count)
+        return float(torch.finfo(self.x.dtype).eps * (self.square + mean_square(self.x, self.b)) ** (self.p / 2))
 
     @property
     def square(self) -> float:
@@ -166,15 +151,14 @@ def make_problem(
             f"samples: got device {y.device} with points on {x.device}; expected one device. "
             "Move one of them with .to(device)."
         )
-    check_finite(x, "points")
-    check_finite(y, "samples")
+    largest = max(check_finite(x, "points"), check_finite(y, "samples"))
     work = dtype or (x.dtype if x.dtype == torch.float64 else torch.float32)
     x = x.to(work)
     shift = column_medians(x)
     b = normalised(point_weights, len(x), "point_weights", x.device)
     a = normalised(sample_weights, len(y), "sample_weights", x.device)
     equal = sample_weights is None or bool((a == a[0]).all())
-    return Problem(x=x - shift, b=b, y=y.to(work) - shift, a=a, equal=equal, p=float(p))
+    return Problem(x=x - shift, b=b, y=y.to(work) - shift, a=a, equal=equal, p=float(p), largest=largest)
 
 
 def as_float64(problem: Problem) -> Problem:
@@ -191,20 +175,24 @@ def mean_square(rows: Tensor, weights: Tensor) -> float:
 
 
 def within_range(problem: Problem) -> Problem:
-    """The problem in a dtype that holds its squares and costs: float64 where float32 does not, as at 1e-17 and 1e17.
+    """The problem in a dtype that holds its squares and costs, and what distinguishes them.
+
+    For p = 2 float32 does from about 1e-15 to 1e18; what it does not hold is computed in float64.
 
     Raises:
         ValueError: float64 does not hold them either.
     """
-    if not problem.in_range and problem.x.dtype != torch.float64:
-        problem = as_float64(problem)
-    if not problem.in_range:
-        least, most = problem._range
-        raise ValueError(
-            f"points, samples: got a mean square of {problem.square:.0e} about the points' median; expected one from "
-            f"{least:.0e} to {most:.0e}, whose costs float64 can hold. Divide both by their scale."
-        )
-    return problem
+    limits, power = torch.finfo(problem.x.dtype), max(problem.p, 2)
+    least = (limits.tiny / limits.eps) ** (1 / power)
+    most = limits.max ** (1 / power) / (4 * problem.x.shape[1] ** 0.5)  # of two points across from each other
+    if problem.largest == 0 or least <= problem.largest <= most:
+        return problem
+    if problem.x.dtype != torch.float64:
+        return within_range(as_float64(problem))
+    raise ValueError(
+        f"points, samples: got numbers of up to {problem.largest:.0e}; expected the largest to be from {least:.0e} to "
+        f"{most:.0e}, whose costs float64 can hold. Divide both by their scale."
+    )
 
 
 def check_power(p: float) -> None:

@@ -109,7 +109,7 @@ class Shard(Problem):
     def whole(self) -> Problem:
         """The union, on every rank."""
         y, a = (torch.cat(parts) for parts in zip(*self.ranks.gather(self.y, self.a, counts=self.counts), strict=True))
-        return Problem(x=self.x, b=self.b, y=y, a=a, equal=self.equal, p=self.p)
+        return Problem(x=self.x, b=self.b, y=y, a=a, equal=self.equal, p=self.p, largest=self.largest)
 
     def picked(self, index: Tensor) -> Problem:
         """The samples with these numbers (k,) among all, in their order, on every rank; weights are as in the union."""
@@ -265,20 +265,23 @@ def problem_with(
     def prepare() -> tuple[tuple[Problem, S | None], Sequence[float], Tensor]:
         problem, seen = looked()
         means = () if seen is None else seen.means
-        own = (problem.equal, problem.square, problem.concentration, problem.count, _scale(sample_weights, problem))
+        own = (
+            problem.equal, problem.square, problem.concentration, problem.largest, problem.count,
+            _scale(sample_weights, problem),
+        )  # fmt: skip
         facts = (*_common(problem, points, sample_weights, state if seen is None else seen.state), *own)
         return (problem, seen), facts, torch.cat([problem.b[:0], *(mean.flatten() for mean in means)])
 
-    (problem, seen), facts, rows = ranks.agree_with(call, prepare, len(SAME) + 5, WHY)
+    (problem, seen), facts, rows = ranks.agree_with(call, prepare, len(SAME) + 6, WHY)
     check_same(SAME, facts)
-    alike, square, concentration, count, weight = facts[:, len(SAME) :].t()
+    alike, square, concentration, largest, count, weight = facts[:, len(SAME) :].t()
     each, shares = weight / count, weight / weight.sum()
     # In a union of equal weights each is 1/M exactly; so is a sum of counts.
     equal = bool(alike.all()) and bool((each == each[0]).all())
     counts = tuple(count.long().tolist())
     a = torch.full_like(problem.a, 1 / sum(counts)) if equal else problem.a * float(shares[ranks.rank])
     shard = Shard(
-        x=problem.x, b=problem.b, y=problem.y, a=a, equal=equal, p=problem.p,
+        x=problem.x, b=problem.b, y=problem.y, a=a, equal=equal, p=problem.p, largest=float(largest.max()),
         ranks=ranks, counts=counts, square_norm=float(square @ shares),
         square_weight=float(concentration @ shares.square()),
     )  # fmt: skip

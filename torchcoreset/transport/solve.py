@@ -183,9 +183,10 @@ def solve_dual(
     )
     if solver.mean == 0:  # every sample lies on a point, and Newton has nothing to say of how to share them
         solver.run(None)
-    shift = inner.b @ solver.potential
+    best = solver.highest.potential
+    shift = inner.b @ best
     transform = solver.transform + shift
-    potential = with_idle(solver.potential - shift, support, ceiling(problem, transform, ~support))
+    potential = with_idle(best - shift, support, ceiling(problem, transform, ~support))
     return Dual(potential, solver.lower, transform)
 
 

@@ -49,7 +49,9 @@ NEAR, LOST, ASTRAY = 0.02, 0.3, 0.1
 BLURRED = 0.4  # part of the samples that a start which is not near is blurred over, to be annealed from there
 ROUNDS = 8  # of balancing, each with four times as many movable samples
 QUOTA = 16  # movable samples in every cell, beyond what its own surplus asks for
-DENSE_BALANCE = 4096  # points up to which movable samples know their costs to all of them: it is 3 times faster
+# Points up to which movable samples know their costs to all of them. Lists are 1.5 to 5 times faster from 500 points on
+# (measured), but 200 times slower on heavy tails, whose slacks are so unequal that lists hold too much.
+DENSE_BALANCE = 4096
 # Tolerances that a potential may lack, by Newton's model, and what balancing alone makes up for where no curvature is
 # at hand yet.
 REST, LEFT = 0.1, 1.0
@@ -71,11 +73,10 @@ class Solver:
         self.engine = make_engine(problem, engine)
         self.noise = 4 * problem.rounding
         self.least_eta = 64 * problem.rounding
-        self.lower, self.value = -math.inf, math.inf
-        self.potential: Tensor = problem.b.new_zeros(len(problem.x))
+        self.value = math.inf
         self.mean = math.nan  # cost to the nearest point, roughly
         self.first: HardPass | None = None
-        self.cells: HardPass | None = None
+        self.best: HardPass | None = None
         self.plan: Coupling | None = None
 
     def lacks_digits(self, start: Tensor | None) -> bool:
@@ -85,7 +86,7 @@ class Solver:
             dual, self.mean = self.first.dual, self.first.mean
         else:
             sample = coarse_sample(self.engine)
-            cells = sample.hard(self.potential)
+            cells = sample.hard(self._zero())
             dual, self.mean = cells.dual, cells.mean
         return self.imprecise(dual)
 
@@ -95,14 +96,14 @@ class Solver:
 
     def run(self, start: Tensor | None) -> Transport:
         """Ascend and balance until the bounds meet."""
-        v, cells, curvature = self.ascend(start, LEFT)
+        cells, curvature = self.ascend(start, LEFT)
         if self.gap <= self.tolerance:
             return self._result(Status.CONVERGED)
         for round_ in range(self.rounds):
             gap = self.gap
             if round_:  # who may move is better known from slacks that are not bounds any more
-                cells = self._look(v)
-            v = self._balance(v, cells, widen=4**round_)
+                cells = self._look(cells.potential)
+            v = self._balance(cells, widen=4**round_)
             if self.gap <= self.tolerance:
                 return self._result(Status.CONVERGED)
             if self.steps >= self.max_steps:
@@ -113,23 +114,34 @@ class Solver:
             if round_ + 1 == self.rounds or (round_ > 1 and self.gap > 0.9 * gap):
                 break
             if curvature is not None and cells.dual < self.lower:  # moving samples has spoilt the potential
-                v, cells = self._correct(v, cells, curvature)
+                cells = self._correct(cells, curvature)
                 if cells.dual < self.lower:
-                    v, cells = self._correct(self.potential, self.cells or cells, curvature)
+                    cells = self._correct(self.highest, curvature)
         return self._result(Status.STALLED)
 
-    def ascend(self, start: Tensor | None, left: float = REST) -> tuple[Tensor, HardPass, Curvature | None]:
-        """Approach and correct: a potential near the best, its cells, and the curvature there if it has been needed.
+    def ascend(self, start: Tensor | None, left: float = REST) -> tuple[HardPass, Curvature | Postponed | None]:
+        """Approach and correct: the cells of a potential near the best, and the curvature there if it can be needed.
 
         No curvature is made for a potential that is certainly within `left` tolerances of the best, by that very model.
         """
         n, m = len(self.problem.x), self.problem.count
-        v, cells, curvature = self._approach(start)
+        cells, curvature = self._approach(start)
         if curvature is not None:
-            v, cells = self._correct(v, cells, curvature, left)
+            cells = self._correct(cells, curvature, left)
             if start is not None and _marginal_error(cells, self.problem) > max(ASTRAY, SURPLUS * n / m):
                 return self.ascend(None, left)
-        return v, cells, curvature
+        return cells, curvature
+
+    @property
+    def highest(self) -> HardPass:
+        """The pass whose semi-dual is the highest so far."""
+        assert self.best is not None, "every run looks"
+        return self.best
+
+    @property
+    def lower(self) -> float:
+        """The highest semi-dual so far."""
+        return -math.inf if self.best is None else self.best.dual
 
     @property
     def gap(self) -> float:
@@ -148,40 +160,43 @@ class Solver:
     @property
     def transform(self) -> Tensor:
         """Of each sample the least c - v at the best potential, (m,)."""
-        assert self.cells is not None, "every run looks"
-        return self.cells.cost - self.potential[self.cells.cell]
+        return self.highest.cost - self.highest.potential[self.highest.cell]
 
     def _look(self, v: Tensor, near: HardPass | None = None) -> HardPass:
         """One pass over all samples, or those that may have left the cells of a potential nearby; keeps the best."""
         cells = self.engine.hard(v, near)
         if cells.dual > self.lower:
-            self.lower, self.potential, self.cells = cells.dual, v, cells
+            self.best = cells
         return cells
 
-    def _approach(self, start: Tensor | None) -> tuple[Tensor, HardPass, Curvature | None]:
-        """A potential near the optimum of all samples, its cells, and the curvature there."""
+    def _zero(self) -> Tensor:
+        """The potential to begin with, (n,)."""
+        return torch.zeros_like(self.problem.b)
+
+    def _approach(self, start: Tensor | None) -> tuple[HardPass, Curvature | Postponed | None]:
+        """The cells of a potential near the optimum of all samples, and the curvature there."""
         problem, engine = self.problem, self.engine
         if len(problem.x) == 1:
-            return self.potential, self._look(self.potential), None
+            return self._look(self._zero()), None
         if problem.x.shape[1] == 1 and problem.count <= SORTED:  # sorting solves it, whatever the power
             v, plan = sorted_transport(problem.whole())
             plan = problem.own(plan)
             self._keep_plan(plan, plan_cost(problem, plan))
-            return v, self._look(v), None
+            return self._look(v), None
         first = self.first
         if self.mean == 0:
-            first = first or self._look(self.potential)
+            first = first or self._look(self._zero())
             self.mean = first.mean
             if self.mean == 0:  # every sample lies on a point: all that is left is to share them
-                return self.potential, first, None
+                return first, None
         mean = self.mean
         # A finer smoothing than the gap asked for gains nothing.
         least = max(self.least_eta, 0.1 * self.tolerance * mean)
         engine.meter.limit = self.max_steps / 2
         if start is not None and first is not None and _marginal_error(first, problem) <= LOST:
-            return self._approach_from(start, first, least)
+            return self._approach_from(first, least)
         if self.max_steps < FEWEST_STEPS:
-            return self.potential, first or self._look(self.potential), None
+            return first or self._look(self._zero()), None
         v, soft, eta = coarse_potential(engine, least)
         if coarse_sample(engine) is not engine and not engine.exhausted():
             sample = self._fine_sample()
@@ -189,14 +204,14 @@ class Solver:
             if lists is sample:  # lists for a sharper softmin than v is right for would hold too little
                 eta = max(least, next_eta(eta, soft.ambiguity, target_ambiguity(sample)))
             v, soft, eta = anneal(lists, v, eta, least)
-        return v, self._look(v), curvature_of(soft, eta, problem.b)
+        return self._look(v), curvature_of(soft, eta, problem.b)
 
     def _fine_sample(self) -> Engine:
         return self.engine.subsample(min(FINE * len(self.problem.x), MOST))
 
-    def _approach_from(self, start: Tensor, first: HardPass, least: float) -> tuple[Tensor, HardPass, Curvature]:
-        """The same from a potential of nearby points, whose cells are given."""
-        b, m = self.problem.b, self.problem.count
+    def _approach_from(self, first: HardPass, least: float) -> tuple[HardPass, Curvature | Postponed]:
+        """The same from the cells of a potential of nearby points."""
+        b, m, start = self.problem.b, self.problem.count, first.potential
         sample = self._fine_sample()
         far = _marginal_error(first, self.problem) > max(NEAR, SURPLUS * len(b) / m)
         # Between its two nearest points a sample is undecided if its slack is below eta.
@@ -207,43 +222,42 @@ class Solver:
             def settled() -> Curvature:
                 return settle(sample.candidates(start, eta), start, eta, least)
 
-            return start, first, Postponed(settled, b * (undecided / m), eta)
+            return first, Postponed(settled, b * (undecided / m), eta)
         v, soft, eta = anneal(sample.candidates(start, eta), start, eta, least)
-        return v, self._look(v), curvature_of(soft, eta, b)
+        return self._look(v), curvature_of(soft, eta, b)
 
-    def _correct(self, v: Tensor, cells: HardPass, curvature: Curvature, left: float = REST) -> tuple[Tensor, HardPass]:
+    def _correct(self, cells: HardPass, curvature: Curvature | Postponed, left: float = REST) -> HardPass:
         """Newton steps with the gradient of all samples, while they pay: a pass costs less than moving many samples."""
-        trust, curvature = self.engine.trust, Learning(curvature)
+        trust, learning = self.engine.trust, Learning(curvature)
         for _ in range(CORRECTIONS):
-            g = self.problem.b - cells.mass
-            few, enough = self._few(cells), REST * self.tolerance * cells.dual
-            if few and curvature.highest_rise(g) <= enough * left / REST:
+            g, lacking = self.problem.b - cells.mass, self.tolerance * cells.dual
+            few = self._few(cells)
+            if few and learning.highest_rise(g) <= left * lacking:
                 break
-            direction = curvature.solve(g, trust)
+            direction = learning.solve(g, trust)
             expected_rise = float(g @ direction) / 2
-            good = few and expected_rise <= enough
+            good = few and expected_rise <= REST * lacking
             if good or self.steps >= self.max_steps or trust < (CLOSE if few else CLOSEST):
                 break
-            trial = v + direction
-            trial_cells = self._look(trial, cells)
-            rise = trial_cells.dual - cells.dual
-            curvature.learn(direction, trial_cells.mass - cells.mass)
+            trial = self._look(cells.potential + direction, cells)
+            rise = trial.dual - cells.dual
+            learning.learn(direction, trial.mass - cells.mass)
             if rise > 0:
-                v, cells = trial, trial_cells
-                if rise <= enough and self._few(cells):  # a few points that it has wrong may promise much for ever
+                cells = trial
+                if rise <= REST * lacking and self._few(cells):  # a few points that it has wrong may promise for ever
                     break
             if rise < POOR * expected_rise:
-                trust = min(trust, float(direction.abs().max()) / curvature.eta) / CAUTION
-        return v, cells
+                trust = min(trust, float(direction.abs().max()) / learning.eta) / CAUTION
+        return cells
 
     def _few(self, cells: HardPass) -> bool:
         """Whether so few samples are in wrong cells that moving them is worth no more passes."""
         n, m = len(self.problem.x), self.problem.count
         return _marginal_error(cells, self.problem) * m <= min(m * n / MOVE_COST, SURPLUS * n)
 
-    def _balance(self, v: Tensor, cells: HardPass, widen: int) -> Tensor:
-        """A feasible plan from the cells of v; keeps the best upper bound; returns the potential that goes with it."""
-        problem = self.problem
+    def _balance(self, cells: HardPass, widen: int) -> Tensor:
+        """A feasible plan from cells; keeps the best upper bound; returns the potential that goes with it."""
+        problem, v = self.problem, cells.potential
         n = len(problem.x)
         surplus = cells.mass - problem.b
         movable = self._movable(cells, surplus, widen)
@@ -252,7 +266,7 @@ class Solver:
         budgets = [part * cells.mean for part in parts]
         allowance = 16 * problem.rounding
         if n > DENSE_BALANCE:
-            lists = self._lists(cells, movable, v, widen)
+            lists = self._lists(cells, movable, widen)
             balanced = balance_lists(lists, *arguments, allowance=allowance, budgets=budgets)
         else:
             block = pairwise_exact if self.exact and problem.p < 2 else pairwise
@@ -303,9 +317,9 @@ class Solver:
         rest = lacking[cells.cell].nonzero()[:, 0]
         return torch.cat((order[~lacking[cells.cell[order]]], rest[torch.argsort(cells.slack[rest])]))
 
-    def _lists(self, cells: HardPass, movable: Movable, v: Tensor, widen: int) -> Lists:
+    def _lists(self, cells: HardPass, movable: Movable, widen: int) -> Lists:
         """Of each movable sample the points that it may go to, its own among them."""
-        problem = self.problem
+        problem, v = self.problem, cells.potential
         n = len(problem.x)
         few = Problem(x=problem.x, b=problem.b, y=movable.y, a=movable.a, equal=problem.equal, p=problem.p)
         part = self.engine.apart(few)  # not counted as a pass
@@ -335,18 +349,18 @@ class Solver:
             self.value, self.plan = value, plan
 
     def _result(self, status: Status) -> Transport:
-        assert self.cells is not None, "every run looks"
         assert self.plan is not None, "every run balances"
-        shift = self.problem.b @ self.potential
+        best = self.highest
+        shift = self.problem.b @ best.potential
         return Transport(
             value=self.value,
-            lower=min(self.lower, self.value),
-            gap=max(self.value - self.lower, 0.0) / self.value if self.value > self.noise else 0.0,
-            potential=self.potential - shift,
+            lower=min(best.dual, self.value),
+            gap=max(self.value - best.dual, 0.0) / self.value if self.value > self.noise else 0.0,
+            potential=best.potential - shift,
             transform=self.transform + shift,
             plan=self.plan,
-            cell_mass=self.cells.mass,
-            marginal_error=_marginal_error(self.cells, self.problem),
+            cell_mass=best.mass,
+            marginal_error=_marginal_error(best, self.problem),
             steps=self.steps,
             status=status,
         )
