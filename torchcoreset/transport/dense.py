@@ -100,7 +100,7 @@ class DenseEngine(Engine):
     def _supplied(
         self, rows: Tensor, cols: Tensor, reduced: Tensor, highest: Tensor, v: Tensor, supply: Tensor
     ) -> Entries:
-        """The lists, in which enough samples list every point: those that would go there at the least loss.
+        """The lists, in which enough samples list every point: those whose margin it exceeds by least.
 
         `highest` (m,) is the largest c - v with which a point is listed."""
         a, m = self.problem.a, len(self.problem.y)
