@@ -75,6 +75,20 @@ def test_an_optimal_plan_is_reached_by_way_of_wasteful_ones(seed: int, weights: 
     assert result.mass @ cost[result.rows, result.cols] == pytest.approx(ot.emd2(a, b, cost), rel=1e-10, abs=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(6))
+@in_time
+def test_a_surplus_that_may_stay_stays(seed: int) -> None:
+    cost, a, b = instance(seed, "random")
+    arguments = start(a, b, cost)
+    surplus = float(arguments[3].clip(min=0).sum())
+    for enough in (0.0, 0.3 * surplus, surplus):
+        result = balance(*arguments, allowance=ROUNDING, budgets=[0.0], enough=enough)
+        np.testing.assert_allclose(np.bincount(result.rows, result.mass, len(a)), a, atol=1e-12)
+        left = float((np.bincount(result.cols, result.mass, len(b)) - b).clip(min=0).sum())
+        assert left <= enough + 1e-11
+    np.testing.assert_array_equal(np.bincount(result.cols, result.mass, len(b)), np.bincount(arguments[1], a, len(b)))
+
+
 def crowded(seed: int) -> tuple[np.ndarray, ...]:
     """Many small samples, and points of which a few get far too much: costs (m, n), sample and point weights."""
     rng = np.random.default_rng(seed)

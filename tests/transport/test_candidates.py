@@ -97,7 +97,7 @@ def test_everything_in_reach_is_listed_once(p: float, parts: bool, monkeypatch: 
         monkeypatch.setattr(dense_module, "CHUNK", 1)
     engine, v = some_engine(p), some_potential()
     margin, supply = 0.2, SUPPLY * engine.problem.b
-    rows, cols, cost = engine.lists(v, margin, supply)
+    rows, cols, cost = engine.lists(v, torch.full((900,), margin), supply)
     torch.testing.assert_close(cost, cost_of(engine)[rows.long(), cols.long()].to(cost.dtype))
     assert rows.dtype == cols.dtype == torch.int32
     assert bool((rows.diff() >= 0).all())
@@ -117,7 +117,7 @@ def test_every_point_is_supplied(lack: float) -> None:
     engine, v = some_engine(weighted=False), some_potential()
     v[0] = -1e3
     supply = lack * engine.problem.b
-    rows, cols, _ = engine.lists(v, 0.01, supply)
+    rows, cols, _ = engine.lists(v, torch.full((900,), 0.01), supply)
     table = as_table(rows, cols, (900, 60))
     assert int(table.max()) == 1
     listed = engine.problem.a @ table.double()

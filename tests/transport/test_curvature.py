@@ -92,6 +92,39 @@ def test_no_direction_is_longer_than_trusted(kind: type, trust: float) -> None:
 
 
 @either_kind
+@pytest.mark.parametrize("hold", [1e-3, 1.0])
+def test_a_larger_diagonal_holds_back(kind: type, hold: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(curvature_module, "RESIDUAL", 1e-9)
+    overlap, g = ring(30), gradient(30)
+    curvature = kind(as_kind(kind, overlap), 0.3, torch.full((30,), 1e-9, dtype=torch.float64))
+    laplacian = torch.diag(overlap.fill_diagonal_(0).sum(1)) - overlap
+    lift = laplacian.diagonal().mean() / 30
+    found = curvature.solution(g, hold)
+    torch.testing.assert_close((laplacian + hold * laplacian.diagonal().diag() + lift) @ found, g, atol=1e-7, rtol=1e-4)
+    assert found.abs().max() < curvature.solution(g).abs().max()
+
+
+@either_kind
+def test_a_group_that_shares_hardly_a_sample_moves_as_one(kind: type) -> None:
+    n = 40
+    overlap = torch.zeros(n, n, dtype=torch.float64)
+    for half in (slice(0, n // 2), slice(n // 2, n)):
+        overlap[half, half] = ring(n // 2)
+    overlap[0, n // 2] = overlap[n // 2, 0] = 1e-9
+    inner = kind(as_kind(kind, overlap), 0.3, torch.full((n,), 1e-12, dtype=torch.float64))
+    g = gradient(n)
+    g[: n // 2] += 1e-3
+    g[n // 2 :] -= 1e-3
+    direction = Learning(inner).solve(g, 10.0)
+    assert (direction - direction.median()).abs().max() <= 10.0 * 0.3 * (1 + 1e-9)
+    assert g @ direction > 0
+    assert direction[: n // 2].min() > direction[n // 2 :].max()
+    apart = direction[: n // 2] - direction[: n // 2].mean()
+    cut = inner.solve(g, 10.0)  # which leaves nothing of how they move against each other
+    assert apart.abs().max() > 10 * (cut[: n // 2] - cut[: n // 2].mean()).abs().max()
+
+
+@either_kind
 def test_nothing_to_do_is_no_direction(kind: type) -> None:
     direction = kind(as_kind(kind, ring(10)), 0.3, torch.full((10,), 1e-9, dtype=torch.float64))
     assert torch.equal(direction.solve(torch.zeros(10, dtype=torch.float64), 1.0), torch.zeros(10, dtype=torch.float64))

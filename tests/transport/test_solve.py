@@ -8,6 +8,7 @@ import sys
 import warnings
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import ot
@@ -18,11 +19,13 @@ from torch import Tensor
 import torchcoreset as tc
 from torchcoreset.testing import DISCRETE_PROBLEMS, E1, LINE_PROBLEMS, line_transport
 from torchcoreset.transport import solver as solver_module
+from torchcoreset.transport.balance_lists import Lists
 from torchcoreset.transport.curvature import Curvature, Learning
 from torchcoreset.transport.engine import HardPass
 from torchcoreset.transport.market import Balanced
 from torchcoreset.transport.problem import make_problem
 from torchcoreset.transport.solve import solve, solve_dual
+from torchcoreset.transport.stock import Floats, Ints
 
 every_power = pytest.mark.parametrize("p", [1, 1.5, 2, 3])
 either_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -562,6 +565,7 @@ LIST_SIZES = ((2, 40, 3000), (3, 80, 1000), (8, 120, 500))  # dimension, points,
 def many_points(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few points count as many: soft passes over lists, sparse overlaps, and balancing over lists."""
     monkeypatch.setattr(solver_module, "DENSE_BALANCE", 8)
+    monkeypatch.setattr(solver_module, "MOST_DENSE", 8)
     for name in ("dense", "overlap"):
         monkeypatch.setattr(importlib.import_module(f"torchcoreset.transport.{name}"), "DENSE_POINTS", 8)
     monkeypatch.setattr(importlib.import_module("torchcoreset.transport.dense"), "SPARSE_FROM", 8)
@@ -614,6 +618,33 @@ def test_exact_is_exact_for_many_points(kind: str, p: float) -> None:
     assert result.value == pytest.approx(optimum, rel=1e-8)
     assert result.gap <= 1e-9
     check_consistent(problem, result, 1e-15)
+
+
+@pytest.mark.parametrize("kind", LIST_KINDS)
+@every_power
+@in_time
+def test_exact_is_exact_by_way_of_lists(kind: str, p: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists where a potential is near, all costs where they did not do."""
+    monkeypatch.setattr(solver_module, "DENSE_BALANCE", 8)
+    problem, optimum = list_instance(kind, p)
+    result = tc.transport(*problem.arguments, exact=True)
+    assert result.value == pytest.approx(optimum, rel=1e-8)
+    assert result.gap <= 1e-9
+    check_consistent(problem, result, 1e-15)
+
+
+def test_all_costs_are_asked_where_lists_led_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = normal(300, 4), normal(6000, 4, seed=1)
+
+    def blind(lists: Lists, cell: Ints, mass: Floats, surplus: Floats, v: Floats, **_: Any) -> Balanced:
+        asked.append(len(lists.cols))
+        return Balanced(np.arange(len(cell)), cell, mass, v, 0)
+
+    asked: list[int] = []
+    monkeypatch.setattr(solver_module, "balance_lists", blind)
+    result = tc.transport(x, y, tolerance=1e-4)
+    assert len(asked) == 1
+    assert result.gap <= 1e-4
 
 
 @pytest.mark.usefixtures("many_points")
@@ -797,7 +828,7 @@ def test_a_correction_that_failed_is_tried_shorter(monkeypatch: pytest.MonkeyPat
     class Downhill(Curvature):
         eta = 0.1
 
-        def solution(self, g: Tensor) -> Tensor:
+        def solution(self, g: Tensor, hold: float = 0.0) -> Tensor:
             return -0.5 * g / g.abs().max()  # 5 eta, far less than it is trusted
 
     tried = looks(monkeypatch)

@@ -16,7 +16,8 @@ entropic    what an entropic potential is worth       result    what comes back
 running     the potential of a stream          boundaries    how it moves with the points
 drift       whether the stream has moved       stream    one batch of it, measured and remembered
 ranks       processes that sum and gather      shard     a problem whose samples lie on several of them
-movable     the samples that may change cell   idle      points of weight zero
+movable     the samples that may change cell   listing   where they may go
+idle        points of weight zero
 deterministic    sums that repeat on a GPU     modes     what of torch's modes is left at the door
 """
 

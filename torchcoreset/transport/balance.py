@@ -29,7 +29,15 @@ from .stock import Floats, Ints, Stock
 
 
 def balance(
-    cost: Floats, cell: Ints, mass: Floats, surplus: Floats, v: Floats, *, allowance: float, budgets: Sequence[float]
+    cost: Floats,
+    cell: Ints,
+    mass: Floats,
+    surplus: Floats,
+    v: Floats,
+    *,
+    allowance: float,
+    budgets: Sequence[float],
+    enough: float = 0.0,
 ) -> Balanced:
     """Move surplus mass to the cells that lack it, along cheapest paths.
 
@@ -42,11 +50,12 @@ def balance(
         allowance: arcs that cost no more than this are free; at rounding, with a budget of 0, the result is optimal.
         budgets: mass times cost that may be wasted. After each but the last, samples return to the cells that are
             nearest at the new potential: an exact result is reached sooner by way of some that are not.
+        enough: surplus that may stay where it is.
 
     Returns:
         The new plan of these samples and the new potential. Surplus that found no path stays where it is.
     """
-    return Stocks(cost, cell, mass, surplus, v, allowance).balanced(budgets)
+    return Stocks(cost, cell, mass, surplus, v, allowance).balanced(budgets, enough)
 
 
 class Stocks(Market):

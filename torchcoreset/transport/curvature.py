@@ -20,6 +20,7 @@ from torch import Tensor
 
 from .engine import SoftPass
 
+HOLDS = tuple(10.0**k for k in range(-4, 3))  # parts of the diagonal that are added until no point is sent too far
 HELD = 0.01  # of a point's mass: its least diagonal, which holds back what no sample is undecided about
 RESIDUAL = 1e-2  # of conjugate gradients, relative: the Hessian of a subsample is no better
 ITERATIONS = 200
@@ -38,8 +39,7 @@ class Curvature(ABC):
         others, and cut to the same length they would not move against each other.
         """
         direction = self.solution(g * self.eta)
-        direction = (direction - direction.median()).clamp_(-trust * self.eta, trust * self.eta)
-        return direction - direction.mean()
+        return _cut(direction - direction.median(), trust * self.eta)
 
     def ready(self) -> Curvature:
         """The same: others are made when they are first asked for."""
@@ -50,8 +50,13 @@ class Curvature(ABC):
         return math.inf
 
     @abstractmethod
-    def solution(self, g: Tensor) -> Tensor:
-        """A solution of (diag - overlap) d = g, up to a constant."""
+    def solution(self, g: Tensor, hold: float = 0.0) -> Tensor:
+        """A solution of ((1 + hold) diag - overlap) d = g, up to a constant."""
+
+
+def _cut(direction: Tensor, length: float) -> Tensor:
+    direction = direction.clamp(-length, length)
+    return direction - direction.mean()
 
 
 def curvature_of(soft: SoftPass, eta: float, b: Tensor) -> Curvature:
@@ -99,16 +104,26 @@ class Learning(Curvature):
         return self._curvature.highest_rise(g)
 
     def solve(self, g: Tensor, trust: float) -> Tensor:
-        self.eta = self._curvature.ready().eta
-        return super().solve(g, trust)
+        """As of every curvature, but held back by a larger diagonal before anything is cut.
 
-    def solution(self, g: Tensor) -> Tensor:
+        A group of points that shares hardly a sample with the others has to move as one: cut, each of its points would
+        go equally far, which may lower the dual however short the step. Source: Levenberg (1944), Marquardt (1963).
+        """
+        self.eta = self._curvature.ready().eta
+        for hold in (0.0, *HOLDS):
+            direction = self.solution(g * self.eta, hold)
+            direction -= direction.median()
+            if float(direction.abs().max()) <= trust * self.eta:
+                break
+        return _cut(direction, trust * self.eta)
+
+    def solution(self, g: Tensor, hold: float = 0.0) -> Tensor:
         parts = []
         for step, change, product in reversed(self._steps):
             part = step @ g / product
             parts.append(part)
             g = g - part * change
-        solution = self._curvature.ready().solution(g)
+        solution = self._curvature.ready().solution(g, hold)
         for (step, change, product), part in zip(self._steps, reversed(parts), strict=True):
             solution = solution + (part - change @ solution / product) * step
         return solution
@@ -139,10 +154,15 @@ class Factorised(Curvature):
                 break
         else:
             # What is not finite or far from symmetric, such as a state from elsewhere, has no factor at any ridge.
-            self._factor = _positive(diagonal, least).sqrt_().diag()
+            laplacian = _positive(diagonal, least).diag()
+            self._factor = laplacian.sqrt()
+        self._lifted, self._diagonal = laplacian, diagonal
 
-    def solution(self, g: Tensor) -> Tensor:
-        return torch.cholesky_solve(g[:, None], self._factor)[:, 0]
+    def solution(self, g: Tensor, hold: float = 0.0) -> Tensor:
+        factor = self._factor
+        if hold:
+            factor, _ = torch.linalg.cholesky_ex(self._lifted + (hold * self._diagonal).diag())
+        return torch.cholesky_solve(g[:, None], factor)[:, 0]
 
     def inverse(self) -> Tensor:
         """The inverse, (n, n), for many solves with few points."""
@@ -177,27 +197,28 @@ class Sparse(Curvature):
         # Lifts constants, as in `Factorised`: else whoever shares nothing would send all others away together.
         self._lift = self._diagonal.mean() / len(least)
 
-    def solution(self, g: Tensor) -> Tensor:
+    def solution(self, g: Tensor, hold: float = 0.0) -> Tensor:
         """Source: Hestenes, Stiefel (1952)."""
         solution = torch.zeros_like(g)
         residual = g - g.mean()
-        direction = scaled = residual / self._diagonal
+        diagonal = self._diagonal * (1 + hold)
+        direction = scaled = residual / diagonal
         size = residual @ scaled
         target = RESIDUAL**2 * size
         for _ in range(ITERATIONS):
             if not bool(size > target):
                 break
-            image = self._times(direction)
+            image = self._times(direction, diagonal)
             step = size / (direction @ image)
             solution += step * direction
             residual = residual - step * image
-            scaled = residual / self._diagonal
+            scaled = residual / diagonal
             size, before = residual @ scaled, size
             direction = scaled + (size / before) * direction
         return solution
 
-    def _times(self, u: Tensor) -> Tensor:
-        return self._diagonal * u + self._lift * u.sum() - self._pairs(u)
+    def _times(self, u: Tensor, diagonal: Tensor) -> Tensor:
+        return diagonal * u + self._lift * u.sum() - self._pairs(u)
 
 
 def _product(rows: Tensor, cols: Tensor, weights: Tensor, n: int) -> Callable[[Tensor], Tensor]:

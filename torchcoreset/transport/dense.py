@@ -71,17 +71,19 @@ class DenseEngine(Engine):
 
     def _search(self, v: Tensor, eta: float) -> Entries:
         """Lists for `Candidates`."""
-        return self.lists(v + self.problem.b.log() * eta, REACH * eta, SUPPLY * self.problem.b)
+        margin = self.problem.a.new_full((len(self.problem.y),), REACH * eta)
+        return self.lists(v + self.problem.b.log() * eta, margin, SUPPLY * self.problem.b)
 
-    def lists(self, v: Tensor, margin: float, supply: Tensor) -> Entries:
+    def lists(self, v: Tensor, margin: Tensor, supply: Tensor) -> Entries:
         self._count()
+        margin = margin.to(self.problem.x.dtype)
         v = v - v.mean()
         n = len(v)
         lowest, rows, cols, reduced = [], [], [], []
         for samples in self._blocks():
             block = self._reduced_rows(samples, v)
             lowest.append(block.amin(1))
-            place = places_below(block, lowest[-1][:, None] + margin)
+            place = places_below(block, (lowest[-1] + margin[samples])[:, None])
             reduced.append(block.flatten().index_select(0, place))
             row = place.div(n, rounding_mode="floor")
             rows.append((row + samples.start).int())
@@ -98,7 +100,7 @@ class DenseEngine(Engine):
     def _supplied(
         self, rows: Tensor, cols: Tensor, reduced: Tensor, highest: Tensor, v: Tensor, supply: Tensor
     ) -> Entries:
-        """The lists, in which enough samples list every point: those that would go there at the least loss.
+        """The lists, in which enough samples list every point: those whose margin it exceeds by least.
 
         `highest` (m,) is the largest c - v with which a point is listed."""
         a, m = self.problem.a, len(self.problem.y)

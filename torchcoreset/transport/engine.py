@@ -228,12 +228,12 @@ class Engine(SoftEngine):
         return self._softmins(v - offset, eta) - offset
 
     @abstractmethod
-    def lists(self, v: Tensor, margin: float, supply: Tensor) -> Entries:
+    def lists(self, v: Tensor, margin: Tensor, supply: Tensor) -> Entries:
         """Of each sample the points within a margin of the nearest in c - v.
 
         Args:
             v: (n,) potential.
-            margin: in the unit of the cost.
+            margin: (m,) in the unit of the cost.
             supply: (n,) mass of samples that should list each point, even if from beyond the margin.
 
         Returns:

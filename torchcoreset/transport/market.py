@@ -53,27 +53,34 @@ class Market(ABC):
         self._most = 20 * (len(v) + samples)  # each round uses up a surplus, a deficit, or a sample on some arc
         self._left = self._sent = self._walked = 0.0
 
-    def balanced(self, budgets: Sequence[float]) -> Balanced:
-        """The plan and potential after wasting no more than each budget (mass times cost), one after the other."""
-        rounds = self._clear(budgets[0])
+    def balanced(self, budgets: Sequence[float], enough: float = 0.0) -> Balanced:
+        """The plan and potential after wasting no more than each budget (mass times cost), one after the other.
+
+        A surplus of no more than `enough` stays.
+        """
+        rounds = self._clear(budgets[0], enough)
         for budget in budgets[1:]:
             self._send_home()
-            rounds += self._clear(budget)
+            rounds += self._clear(budget, enough)
         rows, cols, mass = self._entries()
         return Balanced(rows, cols, mass, self.v, rounds)
 
-    def _clear(self, budget: float) -> int:
-        """Move all surplus that finds a way, and waste about a budget; the number of rounds."""
+    def _clear(self, budget: float, enough: float) -> int:
+        """Move surplus that finds a way until it is enough, and waste about a budget; the number of rounds."""
         self._left, self._sent, self._walked = budget, 0.0, 0.0
         for rounds in range(self._most):
             if not self._raise_potential():
                 return rounds
             moved = False
-            while (excess := float(self.surplus[self.surplus > self.dust].sum())) and self._flow(self._limit(excess)):
+            while (excess := self._excess()) > enough and self._flow(self._limit(excess)):
                 moved = True
-            if not moved:  # where costs are so large that rounding hides the way
-                return rounds
+            if excess <= enough or not moved:  # where costs are so large that rounding hides the way
+                return rounds + 1
         return self._most
+
+    def _excess(self) -> float:
+        """Mass that is still to be moved."""
+        return float(self.surplus[self.surplus > self.dust].sum())
 
     def _limit(self, excess: float) -> float:
         """Length up to which arcs are free while this much mass is still to be moved."""

@@ -184,7 +184,7 @@ class ShardEngine(Engine):
     def apart(self, problem: Problem) -> Engine:
         return type(self._inner)(problem)
 
-    def lists(self, v: Tensor, margin: float, supply: Tensor) -> Entries:
+    def lists(self, v: Tensor, margin: Tensor, supply: Tensor) -> Entries:
         return self._inner.lists(v, margin, supply)
 
     def candidates(self, v: Tensor, eta: float) -> SoftEngine:

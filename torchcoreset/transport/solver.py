@@ -19,12 +19,13 @@ import torch
 from torch import Tensor
 
 from .balance import balance, spread
-from .balance_lists import Lists, balance_lists
+from .balance_lists import balance_lists
 from .choose import make_engine
 from .cost import paired, pairwise, pairwise_exact
 from .curvature import Curvature, Learning, Postponed, curvature_of
 from .engine import Engine, HardPass
 from .line import sorted_transport
+from .listing import listed
 from .market import DUST
 from .movable import Movable, within_quota
 from .multiscale import coarse_potential, coarse_sample
@@ -46,18 +47,18 @@ CORRECTIONS = 12  # Newton steps on all samples before the surplus is moved
 # Mass errors: a warm start with less than the first is corrected on all samples at once, and one with more than the
 # second is worth no more than none; nor is a potential with more than the third after all corrections.
 NEAR, LOST, ASTRAY = 0.02, 0.3, 0.1
+STRAY = 1.0  # samples a point in wrong cells that say nothing against a potential: cells hold whole samples
 BLURRED = 0.4  # part of the samples that a start which is not near is blurred over, to be annealed from there
 ROUNDS = 8  # of balancing, each with four times as many movable samples
 QUOTA = 16  # movable samples in every cell, beyond what its own surplus asks for
-# Points up to which movable samples know their costs to all of them. Lists are 1.5 to 5 times faster from 500 points on
-# (measured), but 200 times slower on heavy tails, whose slacks are so unequal that lists hold too much.
-DENSE_BALANCE = 4096
+# Points up to which movable samples know their costs to all of them. Beyond the first, lists are 1.5 to 5 times faster
+# (measured) for a potential that is near; where much has to move far, or over lists led no way, up to the second.
+DENSE_BALANCE, MOST_DENSE = 256, 4096
 # Tolerances that a potential may lack, by Newton's model, and what balancing alone makes up for where no curvature is
 # at hand yet.
 REST, LEFT = 0.1, 1.0
 BUDGET = 0.5  # tolerances that balancing may waste: the rest is for what potential and samples out of its sight lack
 BY_WAY_OF = (1e-3, 1e-5)  # parts of the value that may be wasted on the way to an exact plan: up to twice as fast
-LISTED = 4.0  # mean slacks of the movable samples within which points are listed
 ROW_ELEMENTS = 256  # of a movable sample with its list and what is made of it, roughly, where there are lists
 MOVABLE_ELEMENTS = 1 << 26  # of the float64 cost block of the samples that may move: 512 MiB
 
@@ -124,13 +125,17 @@ class Solver:
 
         No curvature is made for a potential that is certainly within `left` tolerances of the best, by that very model.
         """
-        n, m = len(self.problem.x), self.problem.count
         cells, curvature = self._approach(start)
         if curvature is not None:
             cells = self._correct(cells, curvature, left)
-            if start is not None and _marginal_error(cells, self.problem) > max(ASTRAY, SURPLUS * n / m):
+            if start is not None and _marginal_error(cells, self.problem) > max(ASTRAY, self.stray):
                 return self.ascend(None, left)
         return cells, curvature
+
+    @property
+    def stray(self) -> float:
+        """Mass in wrong cells that says nothing against a potential."""
+        return STRAY * len(self.problem.x) / self.problem.count
 
     @property
     def highest(self) -> HardPass:
@@ -213,7 +218,7 @@ class Solver:
         """The same from the cells of a potential of nearby points."""
         b, m, start = self.problem.b, self.problem.count, first.potential
         sample = self._fine_sample()
-        far = _marginal_error(first, self.problem) > max(NEAR, SURPLUS * len(b) / m)
+        far = _marginal_error(first, self.problem) > max(NEAR, self.stray)
         # Between its two nearest points a sample is undecided if its slack is below eta.
         undecided = max(1, math.ceil((BLURRED if far else target_ambiguity(sample)) * m))
         eta = max(float(self.problem.kth_smallest(first.slack, undecided)), least)
@@ -265,8 +270,11 @@ class Solver:
         parts = (*BY_WAY_OF, 0.0) if self.exact else (BUDGET * self.tolerance / widen,)
         budgets = [part * cells.mean for part in parts]
         allowance = 16 * problem.rounding
-        if n > DENSE_BALANCE:
-            lists = self._lists(cells, movable, widen)
+        near = widen == 1 and _marginal_error(cells, problem) <= max(NEAR, self.stray)
+        if n > MOST_DENSE or (near and n > DENSE_BALANCE):
+            few = Problem(x=problem.x, b=problem.b, y=movable.y, a=movable.a, equal=problem.equal, p=problem.p)
+            part = self.engine.apart(few)  # not counted as a pass
+            lists = listed(part, movable.cell, movable.slack, v, -surplus, widen)
             balanced = balance_lists(lists, *arguments, allowance=allowance, budgets=budgets)
         else:
             block = pairwise_exact if self.exact and problem.p < 2 else pairwise
@@ -296,7 +304,7 @@ class Solver:
         problem = self.problem
         n, m = len(problem.x), problem.count
         quota = widen * (QUOTA + 4 * surplus.abs() * m + 2 * float(surplus.abs().sum()) * m / n)
-        limit = max(n, MOVABLE_ELEMENTS // (n if n <= DENSE_BALANCE else ROW_ELEMENTS))
+        limit = max(n, MOVABLE_ELEMENTS // (n if n <= MOST_DENSE else ROW_ELEMENTS))
         quota = torch.minimum(quota, problem.totals(_counts(cells.cell, n)))
         quota *= min(1.0, limit / float(quota.sum()))
         order = self._least_slack(cells, quota.ceil())
@@ -316,24 +324,6 @@ class Solver:
         lacking = _counts(cells.cell[order], n) < torch.minimum(quota, _counts(cells.cell, n))
         rest = lacking[cells.cell].nonzero()[:, 0]
         return torch.cat((order[~lacking[cells.cell[order]]], rest[torch.argsort(cells.slack[rest])]))
-
-    def _lists(self, cells: HardPass, movable: Movable, widen: int) -> Lists:
-        """Of each movable sample the points that it may go to, its own among them."""
-        problem, v = self.problem, cells.potential
-        n = len(problem.x)
-        few = Problem(x=problem.x, b=problem.b, y=movable.y, a=movable.a, equal=problem.equal, p=problem.p)
-        part = self.engine.apart(few)  # not counted as a pass
-        margin = widen * LISTED * float(movable.slack.double().mean())
-        # Whoever lacks mass is listed by its own samples and by more than what it lacks.
-        lacks = problem.b - cells.mass
-        supply = torch.where(lacks > 0, problem.b + widen * lacks, 0.0)
-        rows, cols, _ = part.lists(v, margin, supply)
-        own = torch.arange(len(movable.y), device=v.device) * n + movable.cell
-        key = torch.unique(torch.cat((rows.long() * n + cols, own)))
-        rows, cols = key // n, key % n
-        cost = paired(part.problem.y[rows], problem.x[cols], problem.p)
-        offsets = torch.searchsorted(rows, torch.arange(len(movable.y) + 1, device=v.device))
-        return Lists(*(t.cpu().numpy() for t in (offsets, cols, cost)))
 
     def _keep_plan(self, plan: Coupling, value: float) -> None:
         """Keep the plan if it is better; what no path could move is first spread over whoever lacks it."""
