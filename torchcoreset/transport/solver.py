@@ -45,7 +45,8 @@ SURPLUS = 4  # samples a point that may have to be moved explicitly, if more pas
 POOR, CAUTION, CLOSE, CLOSEST = 0.1, 8.0, 2.0, 0.1
 CORRECTIONS = 12  # Newton steps on all samples before the surplus is moved
 # Mass errors: a warm start with less than the first is corrected on all samples at once, and one with more than the
-# second is worth no more than none; nor is a potential with more than the third after all corrections.
+# second is worth no more than none; nor is a potential with more than the third after all corrections. With few samples
+# a point some error is natural, but a start with more than the third is never near.
 NEAR, LOST, ASTRAY = 0.02, 0.3, 0.1
 STRAY = 1.0  # samples a point in wrong cells that say nothing against a potential: cells hold whole samples
 BLURRED = 0.4  # part of the samples that a start which is not near is blurred over, to be annealed from there
@@ -218,7 +219,7 @@ class Solver:
         """The same from the cells of a potential of nearby points."""
         b, m, start = self.problem.b, self.problem.count, first.potential
         sample = self._fine_sample()
-        far = _marginal_error(first, self.problem) > max(NEAR, self.stray)
+        far = _marginal_error(first, self.problem) > max(NEAR, min(ASTRAY, SURPLUS * len(b) / m))
         # Between its two nearest points a sample is undecided if its slack is below eta.
         undecided = max(1, math.ceil((BLURRED if far else target_ambiguity(sample)) * m))
         eta = max(float(self.problem.kth_smallest(first.slack, undecided)), least)
