@@ -154,7 +154,8 @@ class Factorised(Curvature):
                 break
         else:
             # What is not finite or far from symmetric, such as a state from elsewhere, has no factor at any ridge.
-            laplacian = _positive(diagonal, least).diag()
+            diagonal = _positive(diagonal, least)
+            laplacian = diagonal.diag()
             self._factor = laplacian.sqrt()
         self._lifted, self._diagonal = laplacian, diagonal
 
