@@ -21,6 +21,7 @@ from torchcoreset.testing import DISCRETE_PROBLEMS, E1, LINE_PROBLEMS, line_tran
 from torchcoreset.transport import solver as solver_module
 from torchcoreset.transport.balance_lists import Lists
 from torchcoreset.transport.curvature import Curvature, Learning
+from torchcoreset.transport.dense import DenseEngine
 from torchcoreset.transport.engine import HardPass
 from torchcoreset.transport.market import Balanced
 from torchcoreset.transport.problem import make_problem
@@ -246,6 +247,23 @@ def test_a_warm_start_saves_steps() -> None:
     assert warm.steps < cold.steps
     assert warm.steps <= 5
     assert warm.gap <= 1e-3
+
+
+@pytest.mark.parametrize(("noise", "is_far"), [(0.1, False), (0.5, True)])
+def test_a_start_with_a_tenth_of_the_mass_in_wrong_cells_is_far(
+    noise: float, is_far: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However few samples a point there are, ten here: such starts are annealed, not corrected."""
+    x, y = normal(100, 4), 2 * normal(1000, 4, seed=1)
+    best = tc.transport(x, y)
+    start = best.potential + noise * normal(100, seed=2)
+    found = DenseEngine(make_problem(x, y, 2)).hard(start)
+    assert (0.1 < float((found.mass - 0.01).abs().sum()) / 2 < 0.3) == is_far
+    annealed = []
+    anneal = solver_module.anneal
+    monkeypatch.setattr(solver_module, "anneal", lambda *given: annealed.append(given) or anneal(*given))
+    assert tc.transport(x, y, start=start).value == pytest.approx(best.value, rel=2e-3)
+    assert bool(annealed) == is_far
 
 
 def test_a_start_from_elsewhere_does_no_harm() -> None:

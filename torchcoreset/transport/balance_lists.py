@@ -42,7 +42,7 @@ class Lists:
 def balance_lists(
     lists: Lists, cell: Ints, mass: Floats, surplus: Floats, v: Floats, *, allowance: float, budgets: Sequence[float]
 ) -> Balanced:
-    """Move surplus mass to the cells that lack it; arguments and result as for `balance`, but for lists of costs."""
+    """Move all surplus to the cells that lack it; arguments and result as for `balance`, but for lists of costs."""
     return _Listed(lists, cell, mass, surplus, v, allowance).balanced(budgets)
 
 

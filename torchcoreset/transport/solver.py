@@ -45,15 +45,14 @@ SURPLUS = 4  # samples a point that may have to be moved explicitly, if more pas
 POOR, CAUTION, CLOSE, CLOSEST = 0.1, 8.0, 2.0, 0.1
 CORRECTIONS = 12  # Newton steps on all samples before the surplus is moved
 # Mass errors: a warm start with less than the first is corrected on all samples at once, and one with more than the
-# second is worth no more than none; nor is a potential with more than the third after all corrections. With few samples
-# a point some error is natural, but a start with more than the third is never near.
+# second is worth no more than none; nor is a potential with more than the third after all corrections. A start with
+# more than the third is never near, however few samples a point there are.
 NEAR, LOST, ASTRAY = 0.02, 0.3, 0.1
-STRAY = 1.0  # samples a point in wrong cells that say nothing against a potential: cells hold whole samples
 BLURRED = 0.4  # part of the samples that a start which is not near is blurred over, to be annealed from there
 ROUNDS = 8  # of balancing, each with four times as many movable samples
 QUOTA = 16  # movable samples in every cell, beyond what its own surplus asks for
-# Points up to which movable samples know their costs to all of them. Beyond the first, lists are 1.5 to 5 times faster
-# (measured) for a potential that is near; where much has to move far, or over lists led no way, up to the second.
+# Points up to which movable samples know their costs to all of them: the first, since lists are 1.5 to 5 times faster
+# beyond (measured); the second where much has to move far, or lists led nowhere.
 DENSE_BALANCE, MOST_DENSE = 256, 4096
 # Tolerances that a potential may lack, by Newton's model, and what balancing alone makes up for where no curvature is
 # at hand yet.
@@ -129,14 +128,14 @@ class Solver:
         cells, curvature = self._approach(start)
         if curvature is not None:
             cells = self._correct(cells, curvature, left)
-            if start is not None and _marginal_error(cells, self.problem) > max(ASTRAY, self.stray):
+            if start is not None and _marginal_error(cells, self.problem) > max(ASTRAY, self.grain):
                 return self.ascend(None, left)
         return cells, curvature
 
     @property
-    def stray(self) -> float:
-        """Mass in wrong cells that says nothing against a potential."""
-        return STRAY * len(self.problem.x) / self.problem.count
+    def grain(self) -> float:
+        """Mass of one sample a point: cells hold whole samples, so that as much in wrong ones says nothing."""
+        return len(self.problem.x) / self.problem.count
 
     @property
     def highest(self) -> HardPass:
@@ -219,7 +218,7 @@ class Solver:
         """The same from the cells of a potential of nearby points."""
         b, m, start = self.problem.b, self.problem.count, first.potential
         sample = self._fine_sample()
-        far = _marginal_error(first, self.problem) > max(NEAR, min(ASTRAY, SURPLUS * len(b) / m))
+        far = _marginal_error(first, self.problem) > max(NEAR, min(ASTRAY, SURPLUS * self.grain))
         # Between its two nearest points a sample is undecided if its slack is below eta.
         undecided = max(1, math.ceil((BLURRED if far else target_ambiguity(sample)) * m))
         eta = max(float(self.problem.kth_smallest(first.slack, undecided)), least)
@@ -271,7 +270,7 @@ class Solver:
         parts = (*BY_WAY_OF, 0.0) if self.exact else (BUDGET * self.tolerance / widen,)
         budgets = [part * cells.mean for part in parts]
         allowance = 16 * problem.rounding
-        near = widen == 1 and _marginal_error(cells, problem) <= max(NEAR, self.stray)
+        near = widen == 1 and _marginal_error(cells, problem) <= max(NEAR, self.grain)
         if n > MOST_DENSE or (near and n > DENSE_BALANCE):
             few = Problem(x=problem.x, b=problem.b, y=movable.y, a=movable.a, equal=problem.equal, p=problem.p)
             part = self.engine.apart(few)  # not counted as a pass
