@@ -34,6 +34,19 @@ def test_much_lower_than_where_it_began(p: float) -> None:
     assert tc.transport(annealed(y, 15, p), y, p).value < 0.8 * tc.transport(y[:15], y, p).value
 
 
+def test_clusters_with_few_samples_a_point_keep_their_points() -> None:
+    # A point that starved came to the middle of another cluster with a potential that let it take hundreds of samples.
+    ratios = []
+    for seed in range(8):
+        generator = torch.Generator().manual_seed(seed)
+        centres = 4 * torch.randn(6, 4, generator=generator, dtype=torch.float64)
+        noise = torch.randn(360, 4, generator=generator, dtype=torch.float64)
+        y = centres[torch.randint(6, (360,), generator=generator)] + torch.rand(360, 1, generator=generator) * noise
+        ratios.append(tc.transport(annealed(y, 60, seed=seed), y).value / tc.transport(y[:60], y).value)
+    assert max(ratios) < 1.3
+    assert sum(ratios) / 8 < 1.05
+
+
 def test_points_that_coincide_part() -> None:
     y = uniform(1000, 2)
     x = anneal(torch.full((4, 2), 0.5).double(), equal(4), y, 2, torch.Generator().manual_seed(0))

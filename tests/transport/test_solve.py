@@ -330,7 +330,7 @@ def test_no_more_costs_are_held_than_the_limit(monkeypatch: pytest.MonkeyPatch) 
     assert max(rows) <= 100 + len(x)  # a quota of each cell is rounded up
 
 
-def test_the_first_plan_does_where_one_round_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_rounds_do_roughly_and_one_within_some_tolerances(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
     def move_nothing(cost, cell, mass, surplus, v, **settings) -> Balanced:
@@ -340,10 +340,16 @@ def test_the_first_plan_does_where_one_round_is_allowed(monkeypatch: pytest.Monk
     monkeypatch.setattr(solver_module, "balance", move_nothing)
     problem = make_problem(*hard_problem())
     settings = {"tolerance": 1e-9, "exact": False, "start": None, "max_steps": 100}
-    assert solve(problem, **settings, rounds=1).status is tc.Status.STALLED
+    assert solve(problem, **settings, roughly=True).status is tc.Status.STALLED
+    assert len(calls) == 2
+    solve(problem, **settings)
+    assert len(calls) > 4
+    calls.clear()
+    monkeypatch.setattr(solver_module, "ROUGH", 1e9)
+    assert solve(problem, **settings, roughly=True).status is tc.Status.STALLED
     assert len(calls) == 1
     solve(problem, **settings)
-    assert len(calls) > 2
+    assert len(calls) > 3
 
 
 @pytest.mark.parametrize("p", [1, 2])
@@ -852,7 +858,7 @@ def test_a_correction_that_failed_is_tried_shorter(monkeypatch: pytest.MonkeyPat
     tried = looks(monkeypatch)
     monkeypatch.setattr(Learning, "learn", lambda self, step, change: None)
     problem = make_problem(*hard_problem())
-    solver = solver_module.Solver(problem, 1e-4, False, 100, "auto", 1)
+    solver = solver_module.Solver(problem, 1e-4, False, 100, "auto", False)
     first = solver._look(torch.zeros_like(problem.b))
     assert solver._correct(first, Downhill()) is first
     lengths = [float((v - first.potential).abs().max()) for v in tried[1:]]

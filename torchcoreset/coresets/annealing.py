@@ -5,9 +5,10 @@
 
 Each step shares the samples by the softened plan, moves every point to its centre, x_i = sum_k w_ki y_k / sum_k w_ki
 with w = pi |y - x|^(p-2), and raises the potential of those that received too little, v_i += eta log(b_i / q_i), q the
-mass received. Where eta is large a point feels samples far beyond its cell, which is how it leaves the place that
-chance gave it; eta falls by the same factor each step until the cells are nearly sharp. No transport is solved on the
-way: one step costs about one pass over the samples.
+mass received, but by at most RISE eta: a point that starves goes far, and with all that it lacked where it was it would
+take the samples of hundreds where it arrives. Where eta is large a point feels samples far beyond its cell, which is
+how it leaves the place that chance gave it; eta falls by the same factor each step until the cells are nearly sharp.
+No transport is solved on the way: one step costs about one pass over the samples.
 
 Source: deterministic annealing: Rose (1998); the update of v: Sinkhorn (1964).
 """
@@ -23,6 +24,9 @@ from ..transport.engine import chunk_elements, exponential_
 
 STEPS = 60  # measured: 30 end 0.5 % higher in the plane, 120 end 0.1 % lower there and no lower on tables
 HOT, COLD = 0.5, 0.05  # first and last eta, in mean costs to the nearest point: hotter melts everything into one point
+# Etas by which a potential may rise in a step. Measured on 40 sets of clusters with 6 samples a point: 0.1 to 0.5 do,
+# with 1 or no limit a start is often twice as bad as the random points it came from.
+RISE = 0.2
 NOISE = 1e-3  # of a step, in mean distances to the nearest point: parts points that have melted into one
 
 
@@ -50,7 +54,7 @@ def anneal(x: Tensor, b: Tensor, y: Tensor, p: float, generator: Generator) -> T
         if not nearest > 0:
             return x
         centres, mass, nearest = _softened(z, v, log_b, y, p, eta)
-        v += eta * (log_b - mass.clamp(min=1e-30).log())
+        v += eta * (log_b - mass.log()).clamp(max=RISE)
         noise = torch.randn(z.shape, generator=generator, dtype=torch.float64, device=generator.device)
         z = (centres + (NOISE * nearest ** (1 / p)) * noise.to(centres)).to(z.dtype)
         eta = HOT * nearest * (COLD / HOT) ** ((step + 1) / STEPS)

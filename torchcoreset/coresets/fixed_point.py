@@ -17,7 +17,6 @@ from ..transport.ranks import Ranks, totals_of
 from ..transport.result import Transport
 from ..transport.shard import problem_on
 from ..transport.solve import solve
-from ..transport.solver import ROUNDS
 from .cells import cell_centres
 
 # Measured on tables and in the plane: lower after 10 steps than 1 and Anderson extrapolation; 1.8 begins far higher.
@@ -72,11 +71,9 @@ class FixedPoint:
             self.ranks, "build_coreset", self.points, self.samples, self.p, self.weights, self.sample_weights,
             state=self.potential,
         )  # fmt: skip
-        # While points still move far, a plan that is not as good as hoped does as well.
-        rounds = 2 if self.accuracy > self.tolerance else ROUNDS
-        result = solve(
+        result = solve(  # what a step needs is centres, which a plan that is not as good as hoped has as well
             problem, tolerance=self.accuracy, exact=False, start=self.potential, max_steps=100, engine=self.engine,
-            rounds=rounds,
+            roughly=True,
         )  # fmt: skip
         self.potential = result.potential
         return result

@@ -20,7 +20,7 @@ from .problem import Problem, as_float64, within_range
 from .ranks import as_ranks
 from .result import Coupling, Status, Transport
 from .shard import Shard, problem_on
-from .solver import FINE, MOST, ROUNDS, Solver
+from .solver import FINE, MOST, Solver
 
 EXACT_GAP = 1e-9
 
@@ -126,12 +126,12 @@ def solve(
     start: Tensor | None,
     max_steps: int,
     engine: str = "auto",
-    rounds: int = ROUNDS,
+    roughly: bool = False,
 ) -> Transport:
     """Solve a checked problem.
 
-    `rounds` of balancing are made at most: the first gives a plan, and more of them are what takes long where it is not
-    as good as was asked for.
+    Balancing gives a plan in its first round, and further rounds are what takes long where that is not as good as was
+    asked for. `roughly` makes few of them, and none for a plan within some tolerances.
 
     Points of weight zero are left out and given their potential afterwards. If float32 cannot tell a gap of the
     tolerance from its own rounding, the problem is solved in float64.
@@ -140,12 +140,13 @@ def solve(
         whole = problem.whole()
         return problem.own_result(
             solve(
-                whole, tolerance=tolerance, exact=exact, start=start, max_steps=max_steps, engine=engine, rounds=rounds
+                whole, tolerance=tolerance, exact=exact, start=start, max_steps=max_steps, engine=engine,
+                roughly=roughly,
             )
-        )
+        )  # fmt: skip
     v = None if start is None else check_start(start, problem)
     support = problem.b > 0
-    settings = (tolerance, exact, max_steps, engine, rounds)
+    settings = (tolerance, exact, max_steps, engine, roughly)
     if bool(support.all()):
         return _in_enough_digits(problem, settings, v, Solver.run)[0]
     result, _ = _in_enough_digits(without_idle(problem, support), settings, _part(v, support), Solver.run)
@@ -178,9 +179,7 @@ def solve_dual(
     v = None if start is None else check_start(start, problem)
     support = problem.b > 0
     inner = problem if bool(support.all()) else without_idle(problem, support)
-    _, solver = _in_enough_digits(
-        inner, (tolerance, False, max_steps, engine, ROUNDS), _part(v, support), Solver.ascend
-    )
+    _, solver = _in_enough_digits(inner, (tolerance, False, max_steps, engine, False), _part(v, support), Solver.ascend)
     if solver.mean == 0:  # every sample lies on a point, and Newton has nothing to say of how to share them
         solver.run(None)
     best = solver.highest.potential
@@ -192,7 +191,7 @@ def solve_dual(
 
 def _in_enough_digits(
     problem: Problem,
-    settings: tuple[float, bool, int, str, int],
+    settings: tuple[float, bool, int, str, bool],
     start: Tensor | None,
     run: Callable[[Solver, Tensor | None], Found],
 ) -> tuple[Found, Solver]:
