@@ -246,6 +246,14 @@ def test_the_history_is_true(algorithm: str) -> None:
     assert result.status is tc.Status.MAX_STEPS
 
 
+@pytest.mark.parametrize("tolerance", [1e-2, 1e-3])
+def test_gaps_of_the_last_steps_and_of_the_result_keep_to_the_tolerance(tolerance: float) -> None:
+    y = torch.randn(3000, 3, generator=torch.Generator().manual_seed(0))
+    result = tc.build_coreset(y, 30, tolerance=tolerance, progress=False)
+    assert result.history[-1].gap <= 0.3 * tolerance
+    assert result.transport.gap <= tolerance
+
+
 def test_repr() -> None:
     result = tc.build_coreset(E1.samples, 2, init=E1.points.clone())
     assert repr(result).startswith("BuildResult(2 points, W_2=0.5, gap=0.0e+00, steps=")

@@ -111,7 +111,8 @@ def build_coreset(
             which are its head: shuffle what is sorted, or give the loader a length.
         steps: most steps from the start on, which counts none; None for 300 (fixed_point, gradient) or 1000 (sgd).
         tolerance: the run has converged when five steps change the value by less than half of this, relatively; in
-            [0, 1). Transports are solved to a tenth of this in the end, and more loosely while the value still falls.
+            [0, 1). Transports aim at a tenth of this in the end, where three tenths do, and at more while the value
+            still falls; the one that is returned is solved to all of it.
         batch_size: samples a step of "sgd"; None for 50 a point. Small batches are as right as large ones.
         rate: length of the first step of "sgd", relative to the size of a cell.
         optimizer: for "gradient": from a list of parameters to an optimizer, such as
