@@ -180,7 +180,7 @@ def test_code_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     blocks = split(path.read_text("utf-8"))[1]
     missing = missing_for(blocks)
     if missing:
-        pytest.skip(f"{name_of(path)} needs {', '.join(missing)}, which is not installed")
+        pytest.skip(f"{name_of(path)} needs {', '.join(missing)}, not installed; `make test` installs all")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     namespace: dict[str, object] = {"__name__": "__document__"}

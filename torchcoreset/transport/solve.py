@@ -131,19 +131,17 @@ def solve(
     """Solve a checked problem.
 
     Balancing gives a plan in its first round, and further rounds are what takes long where that is not as good as was
-    asked for. `roughly` makes few of them, and none for a plan within some tolerances.
+    asked for. `roughly` makes few of them, and none after a plan within ROUGH tolerances.
 
     Points of weight zero are left out and given their potential afterwards. If float32 cannot tell a gap of the
     tolerance from its own rounding, the problem is solved in float64.
     """
     if isinstance(problem, Shard) and problem.count <= _held_by_all(len(problem.x)):
         whole = problem.whole()
-        return problem.own_result(
-            solve(
-                whole, tolerance=tolerance, exact=exact, start=start, max_steps=max_steps, engine=engine,
-                roughly=roughly,
-            )
-        )  # fmt: skip
+        found = solve(
+            whole, tolerance=tolerance, exact=exact, start=start, max_steps=max_steps, engine=engine, roughly=roughly
+        )
+        return problem.own_result(found)
     v = None if start is None else check_start(start, problem)
     support = problem.b > 0
     settings = (tolerance, exact, max_steps, engine, roughly)

@@ -116,9 +116,8 @@ class Solver:
             cells = self._look(v, cells)
             if self.gap <= self.tolerance:
                 return self._result(Status.CONVERGED)
-            if round_ + 1 == rounds or (round_ > 1 and self.gap > 0.9 * gap):
-                break
-            if self.roughly and self.gap <= ROUGH * self.tolerance:
+            nearly = self.roughly and self.gap <= ROUGH * self.tolerance
+            if nearly or round_ + 1 == rounds or (round_ > 1 and self.gap > 0.9 * gap):
                 break
             if curvature is not None and cells.dual < self.lower:  # moving samples has spoilt the potential
                 cells = self._correct(cells, curvature)
