@@ -38,8 +38,8 @@ class CoresetLoss(nn.Module):
     while training, and the term of the samples with themselves, which no point changes, is computed again only for
     other samples. In eval mode calls leave no trace in the state, and two equal calls give equal values.
 
-    Every call compares with the samples it is given. On minibatches that is the distance to the minibatch, which
-    is larger than the distance to the distribution and pulls the points inwards: 7 % excess W_2^2 at 2 samples a
+    Every call compares with the samples it is given. On minibatches that is the distance to the minibatch, which is on
+    average larger than the distance to the distribution and pulls the points inwards: 7 % excess W_2^2 at 2 samples a
     point, 0.01 % at 50. Use batches of at least 20 samples a point, or `online=True`.
 
     With `online=True` the samples of each call are a batch of a stream, of any size. The value is the semi-dual of the
