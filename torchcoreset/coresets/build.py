@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from torch import Generator, Tensor
 
+from ..errors import warn_user
 from ..sources import Source, SourceExhausted, as_source, mark_of
 from ..sources.randomness import make_generator
 from ..tensors import check_count, is_real
@@ -348,12 +348,11 @@ def _stochastic(
             raise
     ended = y is None or (source.size is None and not source.endless and len(y) < len(descent.largest_batch))
     if ended or y is None:
-        warnings.warn(
+        message = (
             f"source: the iterator ended after {len(run.history)} of {run.steps} steps with too few rows left to "
             "measure on; the result is measured on a batch that was used. Pass a list of batches or a DataLoader to "
-            "read them more than once.",
-            UserWarning,
-            stacklevel=3,
+            "read them more than once."
         )
+        warn_user(UserWarning(message))
         y, a = descent.largest_batch, None
     return run.result(descent.finish(), b, y.to(points), a)

@@ -45,7 +45,6 @@ as close to its expectation as with replacement (Hoeffding 1963, section 6).
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -53,6 +52,7 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
+from ..errors import warn_user
 from ..sources import Source, as_source
 from ..sources.randomness import make_generator
 from ..tensors import check_count, is_real
@@ -205,7 +205,7 @@ def inputs(
 
     points, read = agreed(ranks, call, prepare, (*SAME, *settings), WHY)
     if saw_the_source(points, read):
-        warnings.warn(SEEN, UserWarning, stacklevel=3)
+        warn_user(UserWarning(SEEN))
     return points, read
 
 
@@ -304,12 +304,11 @@ def make_certificate(passed: Pass, p: float, confidence: float, bound: float | N
         below, above = bernstein(moments, delta, bound), mcdiarmid(moments.count, delta, bound)
     method = "clt" if bound is None else "bernstein"
     if method == "clt" and moments.tail_share > TAILS:
-        warnings.warn(
+        message = (
             f"source: one of {moments.count} samples makes {moments.tail_share:.0%} of the variance: the tails decide, "
-            "and the interval may be too short. Take more samples, scale or clip the features, or use p=1.",
-            UserWarning,
-            stacklevel=3,
+            "and the interval may be too short. Take more samples, scale or clip the features, or use p=1."
         )
+        warn_user(UserWarning(message))
     value = max(plan.value, moments.mean)  # equal up to rounding where they cross
     share = plan.cost_share.sort(descending=True).values
     return Certificate(

@@ -8,14 +8,13 @@ inwards. At a potential that the batch has had no part in, the batch's value and
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
-from ..errors import DriftWarning
+from ..errors import DriftWarning, warn_user
 from ..tensors import is_real
 from ..transport.choose import check_engine
 from ..transport.cost import paired_gradient
@@ -79,7 +78,7 @@ def report(found: Followed) -> None:
             "of the last batches' columns differ from those of all remembered by more than chance explains. "
             f"{found.transport.status.remedy}"
         )
-        warnings.warn(DriftWarning(message, found.transport), stacklevel=3)
+        warn_user(DriftWarning(message, found.transport))
 
 
 def stream_value(

@@ -133,7 +133,7 @@ class WassersteinSettings:
         """Raise for an exact solve that fell short, warn for another."""
         if result.status is not Status.CONVERGED:
             accuracy = EXACT_GAP if self.exact else self.tolerance
-            report_unconverged(result, accuracy, exact=self.exact, stacklevel=4)
+            report_unconverged(result, accuracy, exact=self.exact)
 
 
 def as_inputs(points: Any, samples: Any, point_weights: Any, sample_weights: Any) -> Inputs:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -10,7 +9,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from ..errors import ConvergenceError, ConvergenceWarning
+from ..errors import ConvergenceError, ConvergenceWarning, warn_user
 from ..tensors import check_count, is_real, real_tensor
 from .choose import check_engine
 from .idle import ceiling, with_idle, without_idle
@@ -101,15 +100,15 @@ def transport(
     return result
 
 
-def report_unconverged(result: Transport, tolerance: float, *, exact: bool, stacklevel: int = 3) -> None:
-    """Raise for an exact solve, warn for another, by default at the caller's caller."""
+def report_unconverged(result: Transport, tolerance: float, *, exact: bool) -> None:
+    """Raise for an exact solve, warn for another."""
     message = (
         f"transport stopped ({result.status.value}) at a relative gap of {result.gap:.1e} after {result.steps} passes; "
         f"{tolerance:.1e} was asked for. {result.status.remedy}"
     )
     if exact:
         raise ConvergenceError(message, result)
-    warnings.warn(ConvergenceWarning(message, result), stacklevel=stacklevel)
+    warn_user(ConvergenceWarning(message, result))
 
 
 def check_tolerance(tolerance: float) -> None:
