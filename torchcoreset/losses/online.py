@@ -47,7 +47,7 @@ class OnlineSettings:
 
 
 class Held:
-    """What is in the buffers of a module: the object itself, which knows a solver.
+    """What a module remembers: the object itself, which knows a solver.
 
     Attributes:
         memory: of a stream.
@@ -59,12 +59,9 @@ class Held:
         self.tensors = memory.tensors()
         self._written = self._writes()
 
-    def is_in(self, buffers: Mapping[str, Tensor | None]) -> bool:
-        """Whether these are its tensors still.
-
-        Others may have replaced them or, as DistributedDataParallel does, written to them.
-        """
-        return self._written == self._writes() and all(buffers[name] is held for name, held in self.tensors.items())
+    def is_in(self, attributes: Mapping[str, Any]) -> bool:
+        """Whether these are its tensors still: others may have replaced them, or written to them."""
+        return self._written == self._writes() and all(attributes[name] is held for name, held in self.tensors.items())
 
     def _writes(self) -> int:
         return sum([tensor._version for tensor in self.tensors.values()])
