@@ -19,11 +19,13 @@ from ..tensors import is_real
 from ..transport.choose import check_engine
 from ..transport.cost import paired_gradient
 from ..transport.problem import check_power
-from ..transport.ranks import as_ranks, check_group
+from ..transport.ranks import as_ranks, check_group, told_to
 from ..transport.shard import Shard, problem_with
 from ..transport.stream import Followed, Memory, follow, see
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .wasserstein import as_inputs
+
+CALL = "CoresetLoss(online=True)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,11 +88,15 @@ def stream_value(
     The gradients are those of the value itself with the potential held fixed: nothing is neglected but the potential's
     own motion, whose part vanishes at the best potential (envelope theorem).
     """
+    ranks = as_ranks(settings.group)
+    agreed = {"forgetting": settings.forgetting, "engine": settings.engine}
+    with told_to(ranks, CALL):
+        inputs = as_inputs(points, samples, point_weights, sample_weights)
 
     def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
         problem, seen = problem_with(
-            as_ranks(settings.group), "CoresetLoss(online=True)", x, y, settings.p, point_weights, sample_weights,
-            lambda problem: see(memory, problem, x, y, settings.engine),
+            ranks, CALL, x, y, settings.p, point_weights, sample_weights,
+            lambda problem: see(memory, problem, x, y, settings.engine), settings=agreed,
         )  # fmt: skip
         found = follow(memory, problem, x, y, seen, forgetting=settings.forgetting, engine=settings.engine)
         result = found.transport
@@ -106,4 +112,4 @@ def stream_value(
         union = (result.value, float(problem.a.sum())) if isinstance(problem, Shard) else None
         return Solved(result.value, found, derivatives, union)
 
-    return attach("CoresetLoss(online=True)", solve_now, *as_inputs(points, samples, point_weights, sample_weights))
+    return attach(CALL, solve_now, *inputs)
