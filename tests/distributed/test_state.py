@@ -109,7 +109,7 @@ def test_d31_no_two_tensors_of_a_joined_state_share_memory(pair: Pair) -> None:
     pair.all(states, list(normal(600, 2, 0).split(60)))
 
 
-def warned(rank: int, online: bool) -> list[str]:
+def warned(rank: int) -> list[str]:
     fit = DistributedDataParallel(Fit(40, max_steps=1, tolerance=1e-9))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -118,5 +118,5 @@ def warned(rank: int, online: bool) -> list[str]:
 
 
 def test_d34_a_warning_of_a_wrapped_module_points_to_the_user(pair: Pair) -> None:
-    for found in pair.all(warned, False):
+    for found in pair.all(warned):
         assert found == [__file__]
