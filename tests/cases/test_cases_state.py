@@ -159,7 +159,7 @@ def test_a_state_that_cannot_be_used_is_refused_whole() -> None:
     loss(POINTS, BATCH)
     before = {name: tensor.clone() for name, tensor in loss.state_dict().items()}
     for spoilt, message in (
-        ({"curvature": torch.zeros(3)}, r"curvature: got shape \(3,\); expected 2 dimensions"),
+        ({"curvature": torch.zeros(3)}, r"curvature: size mismatch: got shape \(3,\); expected a 2-dimensional"),
         ({"curvature": torch.zeros(2, 2, device="meta")}, "curvature: got a tensor on the meta device"),
         ({"drifts": [1, 2]}, "drifts: got a list; expected a tensor"),
         ({"another": torch.zeros(3)}, "Unexpected key"),
@@ -429,7 +429,8 @@ def test_d34_warnings_point_to_the_line_of_the_user(name: str) -> None:
         assert "HERE" in linecache.getline(__file__, one.lineno)
 
 
-def test_d34_a_warning_of_a_program_that_has_no_other_frames() -> None:
+def test_d34_a_warning_with_nothing_between() -> None:
     with pytest.warns(UserWarning, match="alone") as caught:
-        warn_user(UserWarning("alone"))
+        warn_user(UserWarning("alone"))  # HERE
     assert caught[0].filename == __file__
+    assert "HERE" in linecache.getline(__file__, caught[0].lineno)

@@ -73,7 +73,7 @@ def differing(rank: int, call: int, options: list[dict[str, Any]], x: Tensor, y:
 
 
 def text_of(value: Any) -> str:
-    return f"{value:g}" if type(value) in (int, float) else repr(value)
+    return str(int(value)) if type(value) is float and value.is_integer() else repr(value)
 
 
 def pairs(call: Callable[..., float], *settings: tuple[str, Any, Any]) -> list[Any]:
@@ -99,7 +99,7 @@ def test_another_setting_is_named_on_both(pair: Pair, call: int, name: str, mine
     x, y = normal(5, 2, 9), [normal(700, 2, 0), normal(650, 2, 1)]
     for found, after in pair.run(differing, call, [{name: mine}, {name: other}], x, y, patience=10.0):
         assert isinstance(found, RankError)
-        assert str(found).startswith(f"{name}: rank 1 has others than rank 0 ({text_of(other)} and {text_of(mine)})")
+        assert str(found).startswith(f"{name}: got {text_of(other)} on rank 1 and {text_of(mine)} on rank 0;")
         assert isinstance(after, float)  # no message is left over: the group can be used further
 
 
@@ -174,4 +174,4 @@ def steps(rank: int, batches: list[Tensor]) -> None:
 def test_a_setting_that_changes_on_the_way(pair: Pair) -> None:
     for found in pair.run(steps, list(normal(2800, 2, 0).split(700)), patience=10.0):
         assert isinstance(found, RankError)
-        assert str(found).startswith("tolerance: rank 1 has others than rank 0 (0.001 and 0.01)")
+        assert str(found).startswith("tolerance: got 0.001 on rank 1 and 0.01 on rank 0;")

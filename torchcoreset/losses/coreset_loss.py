@@ -305,7 +305,9 @@ class CoresetLoss(nn.Module):
         if not isinstance(saved, Tensor):
             raise TypeError(f"got a {type(saved).__name__}; expected a tensor.")
         if saved.dim() != dimensions:
-            raise ValueError(f"got shape {tuple(saved.shape)}; expected {dimensions} dimensions.")
+            raise ValueError(
+                f"size mismatch: got shape {tuple(saved.shape)}; expected a {dimensions}-dimensional tensor."
+            )
         if saved.is_meta:
             raise ValueError("got a tensor on the meta device, which has no values. Load a state dict that has some.")
         device = getattr(self, name).device

@@ -206,8 +206,8 @@ class Ranks:
     def _texts(self, text: str, longest: int = LONGEST) -> list[str]:
         """A text from every rank, cut to so many characters."""
         sent = list(text[:longest].encode())
-        row = torch.zeros(4 * longest, dtype=torch.uint8)
-        row[: len(sent)] = torch.tensor(sent, dtype=torch.uint8)
+        row = torch.zeros(4 * longest, dtype=torch.uint8, device="cpu")
+        row[: len(sent)] = torch.tensor(sent, dtype=torch.uint8, device="cpu")
         return [bytes(line).rstrip(b"\0").decode(errors="replace") for line in self.table(row).tolist()]
 
     def _exchange(self, message: Callable[[], Any]) -> None:
@@ -264,8 +264,8 @@ def _written(settings: Mapping[str, Any]) -> str:
 def _text_of(value: Any) -> str:
     if not is_real(value):
         return repr(value)
-    short = f"{float(value):g}"
-    return short if float(short) == float(value) else repr(float(value))
+    number = float(value)
+    return repr(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
 
 
 def _fingerprint(text: str) -> int:
@@ -280,8 +280,8 @@ def _difference(texts: Sequence[str]) -> str:
         for name in (*first, *other):
             if first.get(name) != other.get(name):
                 return (
-                    f"{name}: rank {rank} has others than rank 0 ({other.get(name)} and {first.get(name)}); expected "
-                    f"the same on all ranks. {SAME_EVERYWHERE}"
+                    f"{name}: got {other.get(name)} on rank {rank} and {first.get(name)} on rank 0; expected the same "
+                    f"on all ranks. {SAME_EVERYWHERE}"
                 )
     return f"group: the ranks have other settings; expected the same on all ranks. {SAME_EVERYWHERE}"
 
