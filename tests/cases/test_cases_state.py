@@ -12,6 +12,7 @@ import math
 import pickle
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -261,6 +262,21 @@ def test_types_devices_and_modes_between_calls(online: bool) -> None:
 
 
 @either_loss
+def test_a_compiled_module_is_not_compiled_again_as_its_state_grows(online: bool) -> None:
+    torch.compiler.reset()
+    fit = Fit(online=online)
+    compiled = torch.compile(fit, backend="eager")
+    average = AveragedModel(compiled)
+    steps(fit, [], range(1))
+    compiled(normal(64, 2)).backward()
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        for seed in range(3):
+            compiled(normal(64, 2, seed=seed)).backward()
+            average.update_parameters(compiled)
+    assert fit.loss.potential.numel() == 5
+
+
+@either_loss
 @pytest.mark.parametrize("assign", [False, True])
 def test_modules_made_on_the_meta_device(online: bool, assign: bool) -> None:
     used = Fit(online=online)
@@ -434,3 +450,13 @@ def test_d34_a_warning_with_nothing_between() -> None:
         warn_user(UserWarning("alone"))  # HERE
     assert caught[0].filename == __file__
     assert "HERE" in linecache.getline(__file__, caught[0].lineno)
+
+
+def test_d34_every_warning_of_the_package_is_given_in_this_way() -> None:
+    package = Path(tc.__file__).parent
+    others = [
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if "warnings.warn(" in path.read_text("utf-8") or "import warn\n" in path.read_text("utf-8")
+    ]
+    assert others == ["errors.py"], "call errors.warn_user instead"

@@ -41,7 +41,7 @@ ROOM = 1008  # numbers more that ride in that message: 8 KiB a rank take no long
 BITS = 16  # of a number that one round of a selection settles: half a megabyte of counts
 LONGEST = 300  # characters of another rank's error
 LONGEST_SETTINGS = 1000  # and of all its settings
-SAME_EVERYWHERE = "Take the same steps with the same settings everywhere."
+SAME_EVERYWHERE = "Take the same steps with the same settings, in the same mode and from the same state, everywhere."
 
 
 class Ranks:
