@@ -262,6 +262,9 @@ def test_types_devices_and_modes_between_calls(online: bool) -> None:
 
 
 @either_loss
+@pytest.mark.filterwarnings(
+    "ignore:The .grad attribute of a Tensor that is not a leaf"
+)  # asked for by torch's compiler
 def test_a_compiled_module_is_not_compiled_again_as_its_state_grows(online: bool) -> None:
     torch.compiler.reset()
     fit = Fit(online=online)
