@@ -10,7 +10,7 @@ that one process would pick from the union in the order of the ranks, and all th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -31,7 +31,6 @@ WHY = "Skip the step on every rank, or repair that rank's input."
 SAME = (
     "number of points",
     "dimension",
-    "power",
     "dtype of the points",
     "use of sample_weights",
     "points",
@@ -214,6 +213,7 @@ def problem_on(
     *,
     dtype: torch.dtype | None = None,
     state: Tensor | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Problem:
     """The checked problem of this process alone, or this rank's part of the one that all ranks hold together.
 
@@ -223,13 +223,16 @@ def problem_on(
         points, samples, p, point_weights, sample_weights, dtype: as in `make_problem`; weights of samples are on one
             scale on all ranks.
         state: (k,) what has been remembered from earlier calls, such as a potential, and has to agree too.
+        settings: by name, what ranks have to agree in besides.
 
     Raises:
         ValueError: unusable inputs.
         RankError: unusable inputs on another rank, or points or settings that differ between ranks.
     """
     weights = (point_weights, sample_weights)
-    return problem_with(ranks, call, points, samples, p, *weights, lambda _: None, dtype=dtype, state=state)[0]
+    return problem_with(
+        ranks, call, points, samples, p, *weights, lambda _: None, dtype=dtype, state=state, settings=settings
+    )[0]
 
 
 def problem_with(
@@ -244,12 +247,14 @@ def problem_with(
     *,
     dtype: torch.dtype | None = None,
     state: Tensor | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> tuple[Problem, S | None]:
     """As `problem_on`, with a first look whose means travel in the message that all calls begin with.
 
     Args:
         look: from the checked problem of this process alone to what its samples show; None on all ranks or on none.
         state: where nothing is seen; else it is that of what is seen.
+        settings: as in `problem_on`.
 
     Returns:
         The problem, and what was seen, with means over the samples of all ranks.
@@ -272,7 +277,7 @@ def problem_with(
         facts = (*_common(problem, points, sample_weights, state if seen is None else seen.state), *own)
         return (problem, seen), facts, torch.cat([problem.b[:0], *(mean.flatten() for mean in means)])
 
-    (problem, seen), facts, rows = ranks.agree_with(call, prepare, len(SAME) + 6, WHY)
+    (problem, seen), facts, rows = ranks.agree_with(call, prepare, len(SAME) + 6, WHY, {"p": p, **(settings or {})})
     check_same(SAME, facts)
     alike, square, concentration, largest, count, weight = facts[:, len(SAME) :].t()
     each, shares = weight / count, weight / weight.sum()
@@ -304,7 +309,7 @@ def _common(problem: Problem, points: Any, sample_weights: Any, state: Tensor | 
     bits = float(torch.finfo(problem.x.dtype).bits)
     known = 0.0 if state is None else 1 + mark(state)
     marks = (mark(as_table(points, "points")), mark(problem.b), known)
-    return (n, d, problem.p, bits, float(sample_weights is not None), *marks)
+    return (n, d, bits, float(sample_weights is not None), *marks)
 
 
 def total_of(weights: Any) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -10,14 +9,14 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from ..errors import ConvergenceError, ConvergenceWarning
+from ..errors import ConvergenceError, ConvergenceWarning, warn_user
 from ..tensors import check_count, is_real, real_tensor
 from .choose import check_engine
 from .idle import ceiling, with_idle, without_idle
 from .modes import plain_modes
 from .multiscale import COARSE, LEAST_SAMPLES
 from .problem import Problem, as_float64, within_range
-from .ranks import as_ranks
+from .ranks import as_ranks, told_to
 from .result import Coupling, Status, Transport
 from .shard import Shard, problem_on
 from .solver import FINE, MOST, Solver
@@ -72,7 +71,7 @@ def transport(
     Raises:
         ValueError: unusable inputs, named.
         ImportError, RuntimeError: the engine asked for is not installed, or cannot compile; names the remedy.
-        RankError: another rank failed, has other points, or did not call within the group's timeout.
+        RankError: another rank failed, has other points or settings, or did not call within the group's timeout.
         ConvergenceError: `exact` was asked for and not reached; carries the best result.
 
     Warns:
@@ -86,30 +85,34 @@ def transport(
 
     Source: semi-dual and cells: Aurenhammer, Hoffmann, Aronov (1998); Claici, Genevay, Solomon (2020), section 4.
     """
-    check_tolerance(tolerance)
-    check_count(max_steps, "max_steps")
-    check_engine(engine)
+    ranks = as_ranks(group)
+    with told_to(ranks, "transport"):
+        check_tolerance(tolerance)
+        check_count(max_steps, "max_steps")
+        check_engine(engine)
+    settings = {"tolerance": tolerance, "exact": exact, "max_steps": max_steps, "engine": engine}
     dtype = torch.float64 if exact else None
     gap = EXACT_GAP if exact else tolerance
     with plain_modes():
         problem = problem_on(
-            as_ranks(group), "transport", points, samples, p, point_weights, sample_weights, dtype=dtype, state=start
-        )
+            ranks, "transport", points, samples, p, point_weights, sample_weights,
+            dtype=dtype, state=start, settings=settings,
+        )  # fmt: skip
         result = solve(problem, tolerance=gap, exact=exact, start=start, max_steps=max_steps, engine=engine)
     if result.status is not Status.CONVERGED:
         report_unconverged(result, gap, exact=exact)
     return result
 
 
-def report_unconverged(result: Transport, tolerance: float, *, exact: bool, stacklevel: int = 3) -> None:
-    """Raise for an exact solve, warn for another, by default at the caller's caller."""
+def report_unconverged(result: Transport, tolerance: float, *, exact: bool) -> None:
+    """Raise for an exact solve, warn for another."""
     message = (
         f"transport stopped ({result.status.value}) at a relative gap of {result.gap:.1e} after {result.steps} passes; "
         f"{tolerance:.1e} was asked for. {result.status.remedy}"
     )
     if exact:
         raise ConvergenceError(message, result)
-    warnings.warn(ConvergenceWarning(message, result), stacklevel=stacklevel)
+    warn_user(ConvergenceWarning(message, result))
 
 
 def check_tolerance(tolerance: float) -> None:
