@@ -183,6 +183,9 @@ class ShardEngine(Engine):
     def apart(self, problem: Problem) -> Engine:
         return type(self._inner)(problem)
 
+    def in_float64(self, problem: Problem) -> Engine:
+        return self._inner.in_float64(problem)
+
     def lists(self, v: Tensor, margin: Tensor, supply: Tensor) -> Entries:
         return self._inner.lists(v, margin, supply)
 
