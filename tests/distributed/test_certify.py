@@ -175,7 +175,7 @@ def taken(rank: int, dtypes: list[torch.dtype]) -> list[Tensor]:
         torch.device("cpu"),
         torch.Generator().manual_seed(rank),
     )
-    return [shared.take(count) for count in (1, 1, 3, 1)]
+    return [shared.take(count).y for count in (1, 1, 3, 1)]
 
 
 @pytest.mark.parametrize("dtypes", [[torch.float64] * 2, [torch.float16, torch.bfloat16]])

@@ -10,6 +10,7 @@ ASYMPTOTIC = {
     "clt": "the confidence holds in the limit of many samples (central limit theorem, finite variance)",
     "bernstein": "nothing: the confidence holds for every number of samples, if the bound on the cost is true",
 }
+UNSEEN = ", and no weight of the population is larger than the largest among the rows"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -24,8 +25,10 @@ class Certificate:
         value: estimate from above, the cost of a feasible plan on the fresh samples, not rooted.
         standard_error: of `dual`, not rooted; `value` fluctuates by the same amount.
         samples: fresh samples that the interval comes from.
+        effective_samples: samples of equal weight that these would be worth by their weights alone, (sum w)^2 / sum w^2
+            (Kish 1965); without weights as many as there are.
         potential_samples: other samples, that the potential comes from.
-        method: "clt" or "bernstein" (then McDiarmid's inequality above).
+        method: "clt" or "bernstein" (then Hoeffding's inequality above).
         asymptotic: what of the confidence holds only in the limit.
         tail_share: part of the variance that is due to a single sample, in [0, 1]. Much of it means that the tails
             decide, and that the interval may be too short.
@@ -43,6 +46,7 @@ class Certificate:
     value: float
     standard_error: float
     samples: int
+    effective_samples: float
     potential_samples: int
     method: str
     asymptotic: str
