@@ -8,9 +8,9 @@ clt        se (z + |g| (2 z^2 + 1) / 6), z the normal quantile of 1 - delta: the
            plain interval too short, which is above a mean of positive skewness and below one of negative; never to
            shorten. Asymptotic in m.
 hall       se t with t + g t^2 / 3 + g^2 t^3 / 27 + g / 6 = z, below, and likewise at -z above, z a quantile of
-           Student's t: his ratio, made unskewed by a cubic (Hall 1992). The same to first order, and for the few and
-           skewed numbers of expensive functions better: of 95 % intervals for E exp(Y), Y normal, from 30 numbers 92.7 %
-           hold, where clt's hold in 91.2 %; for E exp(1.5 Y) 90 and 84 %. Asymptotic in m.
+           Student's t: the studentised mean, made unskewed by a cubic (Hall 1992). The same to first order as clt, and
+           better for few and skewed numbers: of the 95 % intervals for E exp(Y), Y normal, from 30 numbers 92.7 % hold,
+           and of those of clt 91.2 %; for E exp(1.5 Y) 90 and 84 %. Asymptotic in m.
 bernstein  for numbers within a range of length B: the w (f - t) are within one of length u B and have mean zero, so
            by Maurer and Pontil (2009, theorem 4) their mean is at most sqrt(2 V(t) L / m) + 7 u B L / (3 (m - 1)), V(t)
            their variance, L = log(2/delta). The least t for which that holds is the root of a quadratic equation. With
