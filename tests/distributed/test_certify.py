@@ -186,6 +186,36 @@ def test_a_rank_without_a_part_of_the_rows(pair: Pair, dtypes: list[torch.dtype]
         assert kinds == {torch.float64} if dtypes[0] == dtypes[1] else torch.float32 in kinds
 
 
+def weighted(rank: int, x: Tensor, weights: list[float | None]) -> tc.Certificate:
+    """Rank r's rows lie about r, and all weigh the same."""
+    rows, w = rank + 0.1 * normal(2000, 1, rank), weights[rank]
+    return tc.certify(x, tc.as_source(rows, None if w is None else torch.full((2000,), w)), p=1, group="world")
+
+
+@pytest.mark.parametrize("weights", [[1.0, 3.0], [None, 3.0], [1e-3, 3e-3]])
+def test_weights_of_all_ranks_are_on_one_scale(pair: Pair, weights: list[float | None]) -> None:
+    """A point at 2 is 2 from a quarter of the mass and 1 from the rest."""
+    first, second = pair.all(weighted, torch.tensor([[2.0]], dtype=torch.float64), weights)
+    assert (first.lower, first.upper) == (second.lower, second.upper)
+    assert first.lower < 1.25 < first.upper
+    assert first.upper - first.lower < 0.1
+    assert first.effective_samples == pytest.approx(first.samples * 4**2 / 20, rel=0.01)
+    assert first.samples + first.potential_samples <= 4000
+
+
+def test_many_points_and_weights(pair: Pair) -> None:
+    found = pair.all(heavy, normal(20, 2, 1))
+    assert found[0].upper == found[1].upper
+    assert found[0].lower < found[0].upper < 1.2
+
+
+def heavy(rank: int, x: Tensor) -> tc.Certificate:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("torchcoreset.guarantees.ledger.MOST_ELEMENTS", 100)
+        rows = normal(4000, 2, 5 + rank)
+        return tc.certify(x, tc.as_source(rows, 0.2 + torch.rand(4000, generator=torch.Generator())), group="world")
+
+
 def failing(rank: int, x: Tensor, how: str) -> None:
     source = normal(9000, 2, rank)
     if rank == 1 and how == "empty":
