@@ -387,3 +387,5 @@ def test_d04_counts_are_remembered(tmp_path, monkeypatch, capsys) -> None:
     assert "from 500 rows, and" in capsys.readouterr().out
     assert main(["build", "t.csv", "--weights-are", "counts", "--size", "5"]) == 2
     assert "--weights-are: given without --weights" in capsys.readouterr().err
+    assert main(["size", "t.csv", "--weights", "a", "--weights-are", "counts", "--epsilon", "1"]) == 2
+    assert "--weights: " in capsys.readouterr().err  # some are negative

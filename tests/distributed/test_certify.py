@@ -189,10 +189,12 @@ def test_a_rank_without_a_part_of_the_rows(pair: Pair, dtypes: list[torch.dtype]
 def weighted(rank: int, x: Tensor, weights: list[float | None]) -> tc.Certificate:
     """Rank r's rows lie about r, and all weigh the same."""
     rows, w = rank + 0.1 * normal(2000, 1, rank), weights[rank]
-    return tc.certify(x, tc.as_source(rows, None if w is None else torch.full((2000,), w)), p=1, group="world")
+    return tc.certify(
+        x, tc.as_source(rows, None if w is None else torch.full((2000,), w, dtype=torch.float64)), p=1, group="world"
+    )
 
 
-@pytest.mark.parametrize("weights", [[1.0, 3.0], [None, 3.0], [1e-3, 3e-3]])
+@pytest.mark.parametrize("weights", [[1.0, 3.0], [None, 3.0], [1e-190, 3e-190], [1e190, 3e190]])
 def test_weights_of_all_ranks_are_on_one_scale(pair: Pair, weights: list[float | None]) -> None:
     """A point at 2 is 2 from a quarter of the mass and 1 from the rest."""
     first, second = pair.all(weighted, torch.tensor([[2.0]], dtype=torch.float64), weights)

@@ -91,7 +91,11 @@ def _certified(
     """The interval for the images, in the units of the data: networks are fed with those."""
     assert settings.data is not None
     named = DataSettings(
-        data=settings.data, label=settings.label, weights=settings.weights, weights_are=settings.weights_are
+        data=settings.data,
+        label=settings.label,
+        weights=settings.weights,
+        weights_are=settings.weights_are,
+        quiet=settings.quiet,
     )
     table = read_table(as_built(named, held))
     check_columns(held, table, settings.coreset)

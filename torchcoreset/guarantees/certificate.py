@@ -67,7 +67,8 @@ class Certificate:
         return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
 
     def __repr__(self) -> str:
+        worth = f" (worth {self.effective_samples:.0f})" if self.effective_samples < 0.999 * self.samples else ""
         return (
             f"Certificate({self.lower:.6g} <= W_{self.p:g} <= {self.upper:.6g}, confidence={self.confidence:g}, "
-            f"samples={self.samples}, gap={self.gap:.1e}, method={self.method})"
+            f"samples={self.samples}{worth}, gap={self.gap:.1e}, method={self.method})"
         )

@@ -142,7 +142,8 @@ def certify(
         engine: as in `transport`.
         group: None for the samples of this process; "world" or a `torch.distributed.ProcessGroup` for those that its
             ranks draw from a source each. Every rank calls with the same points and settings and gets the certificate
-            of all samples together, of which each reads its share. Equal seeds give the ranks different samples.
+            of all samples together, of which each reads its share. Equal seeds give the ranks different samples. The
+            weights of their rows are on one scale.
 
     Returns:
         `Certificate`: the interval, rooted, and what it comes from.

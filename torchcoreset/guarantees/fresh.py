@@ -66,6 +66,7 @@ class FreshRows:
         self.endless, self.weighted = source.endless, source.weighted
         self.left = None if source.endless or source.size is None else source.size - source.idle
         self._scale = float(self.left or 1)  # so that weights are of order one, and one if they are equal
+        self._unit = 1.0  # what a row without a weight weighs
         self._held: deque[Rows] = deque()
         self._pass: Iterator[tuple[Tensor, Tensor | None]] | None = None
 
@@ -97,7 +98,7 @@ class FreshRows:
     def _taken(self, count: int) -> Rows:
         if self.endless:
             y = self._source.draw(count, self._generator).detach().to(self._device)
-            return Rows(y, torch.ones(count, dtype=torch.float64, device=self._device))
+            return self._equal(y)
         pieces, missing = [], count
         while missing > 0 and (rows := self._next(missing)) is not None:
             pieces.append(rows.part(slice(missing)))
@@ -138,6 +139,9 @@ class FreshRows:
                 self.left = sum(rows.size for rows in self._held)
             return None
         if weights is None:
-            return Rows(y.detach(), torch.ones(len(y), dtype=torch.float64, device=y.device))
+            return self._equal(y.detach())
         rows = Rows(y.detach(), weights * self._scale)
         return rows if bool((weights > 0).all()) else rows.part(weights > 0)
+
+    def _equal(self, y: Tensor) -> Rows:
+        return Rows(y, torch.full((len(y),), self._unit, dtype=torch.float64, device=y.device))

@@ -39,8 +39,10 @@ class SharedRows(FreshRows):
     def __init__(self, ranks: Ranks, source: Source, device: torch.device, generator: Generator) -> None:
         super().__init__(source, device, generator)
         self._ranks, self._turn = ranks, 0
-        self._scale = source.mass or 1.0
-        self.weighted = bool(ranks.table(torch.tensor([self.weighted])).any())
+        # Of order one again, as powers of weights are to be formed.
+        heaviest = float(ranks.table(torch.tensor([source.mass], dtype=torch.float64)).max())
+        self.weighted = heaviest > 0
+        self._scale, self._unit = source.mass / (heaviest or 1.0), 1 / (heaviest or 1.0)
 
     def expected(self, count: int) -> int:
         return int(self._ranks.total(torch.tensor(super().expected(self.share(count))))[0])

@@ -46,7 +46,7 @@ class RepeatedRows(RandomAccessSource):
         if len(wrong):
             raise ValueError(
                 f"weights: got {float(given[wrong[0]]):.6g} at row {int(wrong[0])} with weights_are='counts'; expected "
-                "whole numbers, how often each row was seen. Leave weights_are out for weights of any other kind."
+                "whole numbers, how often each row was seen. Weights of another kind are 'importance', the default."
             )
         if not float(counts.sum()) < MOST:
             raise ValueError(
@@ -83,6 +83,7 @@ class RepeatedRows(RandomAccessSource):
         if limit is not None and limit < min(len(some), self.size):
             return super().materialize(limit, generator)
         rows = self._whole._read(some, generator)
+        self.dimension = self._whole.dimension
         weights = self._counts[some].to(rows.device, torch.float64) / self.size
         return rows, None if len(some) == self.size else weights
 
