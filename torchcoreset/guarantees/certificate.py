@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -46,7 +47,7 @@ class Certificate:
     value: float
     standard_error: float
     samples: int
-    effective_samples: float
+    effective_samples: float = math.nan  # in certificates that an earlier version has pickled
     potential_samples: int
     method: str
     asymptotic: str
