@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset, WeightedRandomSampler
 
 import torchcoreset as tc
+from torchcoreset.coresets import compare
 from torchcoreset.sources import Source
 from torchcoreset.testing import NORMAL
 
@@ -271,7 +272,7 @@ def test_coverage_of_counts() -> None:
     held = 0
     for seed in range(100):
         _, distinct, counts = compressed(400, seed)
-        found = tc.certify(THREE, tc.as_source(distinct, counts, weights_are="counts"), seed=seed)
+        found = tc.certify(THREE, tc.as_source(distinct, counts, weights_are="counts"))
         held += found.lower <= truth <= found.upper
     assert held >= 90
 
@@ -289,14 +290,23 @@ def test_a_size_from_weighted_rows() -> None:
 
 @pytest.mark.parametrize("weights_are", ["importance", "counts"])
 def test_divergences_on_weighted_rows(weights_are: str) -> None:
-    """Twice the weight is as good as twice the rows, and no row is in both halves."""
-    rows = normal(150, 0)
-    weights = torch.randint(1, 4, (150,), generator=seeded(1))
+    """As many rows about 0 as about 3, which weigh a third: three of four points are about 0."""
+    rows, weights = 0.1 * normal(200, 0), torch.tensor([3, 1]).repeat(100)
+    rows[1::2] += 3
     source = tc.as_source(rows, weights, weights_are=weights_are)
-    found = tc.compare_divergences(source, 2, blurs=[0.3], steps=20)
-    plain = tc.compare_divergences(normal(300, 2), 2, blurs=[0.3], steps=20)
-    for one, other in zip(found, plain, strict=True):
-        assert one.w2 == pytest.approx(other.w2, rel=0.5)
+    found = tc.compare_divergences(source, 4, blurs=[0.1], steps=60)
+    for one in found[:3]:
+        assert int((one.points < 1.5).sum()) == 3, one.name
+        assert one.w1 < 0.3
+
+
+def test_divergences_divide_rows_with_their_weights() -> None:
+    rows = torch.arange(20.0)[:, None]
+    for samples, expected in ((None, 19), (10, 10)):
+        fitted, judge = compare._divide(tc.as_source(rows, rows[:, 0]), 2, None, samples, seeded(0))
+        both, mass = torch.cat((fitted.y, judge.y))[:, 0], torch.cat((fitted.a, judge.a))
+        assert len(both.unique()) == len(both) == expected
+        assert torch.allclose(mass, both.double() / both.double().sum())
 
 
 @pytest.mark.parametrize("rows", [60, 300, 2000])

@@ -32,7 +32,7 @@ probability is 1 - delta only in the limit m to infinity and if E c(Y, x_i)^2 is
 deviation of f_v in place of f_v*, which is right in the limit of many potential samples, where v tends to v* up to a
 constant (del Barrio, Gonzalez-Sanz, Loubes 2024), and off by at most max |v - v*| before. With `bound` = B nothing is:
 if 0 <= c <= B, then |f_v(y) - f_v(y')| <= max_i |c(y, x_i) - c(y', x_i)| <= B for every v, v* among them; e is then
-Maurer and Pontil's empirical Bernstein bound, and e* McDiarmid's, which needs no deviation.
+Maurer and Pontil's empirical Bernstein bound, and e* Hoeffding's, which needs no deviation.
 
 Roots. t -> t^(1/p) is increasing, so the p-th root of both ends is an interval for W_p with the same confidence. It is
 taken last, of ends that are a few standard errors apart: never of a sampling error, whose root is far larger.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 
 import torch
@@ -29,6 +30,10 @@ class RepeatedRows(RandomAccessSource):
     def __init__(self, whole: RandomAccessSource, counts: Tensor) -> None:
         self._whole, self._counts, self._ends = whole, counts, counts.cumsum(0)
         super().__init__(int(self._ends[-1]))
+        # Distinct rows usually come sorted. A split of sorted rows by one seed takes the same ranks of every sample, so
+        # its halves are not independent: rounded normals, seed 0, 400 rows, had 75 of 100 intervals hold for 95.
+        seed = int.from_bytes(hashlib.sha256(counts.contiguous().numpy().tobytes()).digest()[:7], "little")
+        self._order = permutation(self.size, Generator().manual_seed(seed))
         self.weights_are = "counts"
         self.dimension, self.on_disk = whole.dimension, whole.on_disk
 
@@ -89,7 +94,7 @@ class RepeatedRows(RandomAccessSource):
 
     def _distinct(self, index: Tensor) -> Tensor:
         """Numbers of the distinct rows."""
-        return torch.searchsorted(self._ends, index.cpu(), right=True)
+        return torch.searchsorted(self._ends, self._order[index.cpu()], right=True)
 
     def _read(self, index: Tensor, generator: Generator) -> Tensor:
         rows = self._whole._read(self._distinct(index), generator)
