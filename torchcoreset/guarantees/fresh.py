@@ -99,13 +99,13 @@ class FreshRows:
         if self.endless:
             y = self._source.draw(count, self._generator).detach().to(self._device)
             return self._equal(y)
-        pieces, missing = [], count
+        pieces, missing, known = [], count, self.left is not None
         while missing > 0 and (rows := self._next(missing)) is not None:
             pieces.append(rows.part(slice(missing)))
             if rows.size > missing:
                 self._held.appendleft(rows.part(slice(missing, None)))
             missing -= pieces[-1].size
-        if self.left is not None:
+        if known and self.left is not None:
             self.left -= count - missing
         y, w = put_together(*pieces)
         return Rows(y.to(self._device), w.to(self._device))
