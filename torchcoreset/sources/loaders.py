@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Generator, Tensor
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import DataLoader, IterableDataset, RandomSampler, WeightedRandomSampler
 
 from ..tensors import check_count
 from .datasets import stack_rows
@@ -36,6 +36,7 @@ class LoaderSource(Source):
         self._loader = loader
         self._layout = layout
         self._finite = _has_length(loader)
+        self.resampled = isinstance(loader, DataLoader) and _resamples(loader)
         self._open: Reader | None = None
         self.size = self._count_rows()
         if self.size == 0:
@@ -129,6 +130,15 @@ class RowBatches:
     def __len__(self) -> int:
         rows = len(self._dataset)  # type: ignore[arg-type]  # raises where there is no length
         return math.ceil(rows / self._batch_size)
+
+
+def _resamples(loader: DataLoader[Any]) -> bool:
+    """Whether its sampler draws with replacement, or some rows sooner than others."""
+    samplers = (loader.sampler, getattr(loader.batch_sampler, "sampler", None))
+    return any(
+        isinstance(one, WeightedRandomSampler) or (isinstance(one, RandomSampler) and one.replacement)
+        for one in samplers
+    )
 
 
 def _has_length(loader: Any) -> bool:
