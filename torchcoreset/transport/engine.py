@@ -31,6 +31,7 @@ CHUNK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}
 PICKED = 1 << 23  # numbers of samples that are picked out at once: 32 MiB in float32
 # Differences that take no longer than a few small calls, and the part of a pass that they may take in any case.
 SOON, MANY = 1 << 17, 64
+SHARPENED = 1 << 27  # differences that are worth a sharper bound in the end
 HUGE = 1 << 24  # samples beyond which a subsample is not the head of a shuffle of all
 # 2^-46 is 1e-14, below what a sum of float32 shares resolves, and its square times a weight of 1e-9 is still
 # a normal float32. Denormals are 10 times slower on CPUs.
@@ -205,14 +206,29 @@ class Engine(SoftEngine):
         Given the pass at a potential near v, only samples that may have another cell now are looked at, and the slack
         of the others is what is certainly left of it.
         """
-        problem = self.problem
-        centred = v - problem.b @ v  # an offset moves no cell, but digits would go to it
         if near is None:
-            cell, slack = self._two_nearest(centred)
+            cell, slack = self._two_nearest(self._centred(v))
             cost, looked = self._cost_to(cell), len(cell)
         else:
             cell, cost, slack, looked = self._renewed(v, near)
-        lost = self._settled(centred, cell, cost, slack)
+        return self._summed(v, cell, cost, slack, looked)
+
+    def sharpened(self, cells: HardPass) -> HardPass:
+        """The same cells, with less in doubt where looking at it again takes no longer than a second or so."""
+        cell, cost, slack = cells.cell.clone(), cells.cost.clone(), cells.slack.clone()
+        return self._summed(cells.potential, cell, cost, slack, 0, soon=SHARPENED)
+
+    def _centred(self, v: Tensor) -> Tensor:
+        return v - self.problem.b @ v  # an offset moves no cell, but digits would go to it
+
+    def _summed(
+        self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor, looked: int, soon: int | None = None
+    ) -> HardPass:
+        """The pass that has found these, which are overwritten where rounding leaves doubts."""
+        problem, centred = self.problem, self._centred(v)
+        if soon is None:
+            soon = max(SOON, problem.y.numel() * len(v) // MANY)
+        lost = self._settled(centred, cell, cost, slack, soon)
         held, costs, lost, count = problem.added(self._held(cell), problem.a @ cost, lost, problem.a.new_tensor(looked))
         self.meter.spent += float(count) * len(v) / self.meter.unit
         mass, mean = self._mass(held), float(costs)
@@ -226,7 +242,7 @@ class Engine(SoftEngine):
 
         No sample stays farther behind its second nearest point than the largest rise is above that of its own cell.
         """
-        problem, rise, centred = self.problem, v - near.potential, v - self.problem.b @ v
+        problem, rise, centred = self.problem, v - near.potential, self._centred(v)
         slack = near.slack - (rise.max() - rise).to(near.slack.dtype)[near.cell]
         cell, cost = near.cell.clone(), near.cost.clone()
         close, _ = doubtful(problem, centred, cell, cost, slack)
@@ -236,18 +252,18 @@ class Engine(SoftEngine):
             cost[some] = part._cost_to(cell[some])
         return cell, cost, slack, len(close)
 
-    def _settled(self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor) -> Tensor:
+    def _settled(self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor, soon: int) -> Tensor:
         """How far the mean of the minima of c - v may lie below what was found, 0-d.
 
-        Where that matters or is soon done, samples whose cell is in doubt are looked at again, in float64 and then from
-        differences: their entries of `cell`, `cost` and `slack` (m,) are overwritten.
+        Where that matters or takes at most `soon` differences, samples whose cell is in doubt are looked at again, in
+        float64 and then from differences: their entries of `cell`, `cost` and `slack` (m,) are overwritten.
         """
         problem = self.problem
         index, loss = doubtful(problem, v, cell, cost, slack)
         lost = problem.a[index] @ loss
         if not len(index):
             return lost
-        if len(index) * problem.x.numel() > max(SOON, problem.y.numel() * len(v) / MANY):
+        if len(index) * problem.x.numel() > soon:
             if not bool(lost > self.accuracy * (problem.a @ cost)):
                 return lost
             if problem.x.dtype != torch.float64:
@@ -255,7 +271,7 @@ class Engine(SoftEngine):
                 part.accuracy = self.accuracy
                 cells, gap = part._two_nearest(v)
                 costs, gap = part._cost_to(cells), gap.to(slack.dtype)
-                lost = part._settled(v, cells, costs, gap)
+                lost = part._settled(v, cells, costs, gap, soon)
                 cell[index], cost[index], slack[index] = cells, costs, gap
                 return lost
         lost = torch.zeros_like(lost)

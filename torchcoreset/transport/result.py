@@ -30,7 +30,10 @@ class Status(enum.Enum):
 _REMEDIES = {
     Status.CONVERGED: "Nothing to do: the gap is within the tolerance.",
     Status.MAX_STEPS: "Allow more steps (max_steps), or ask for a looser tolerance.",
-    Status.STALLED: "Neither bound moves any further: pass float64 tensors instead of float32, or allow a looser gap.",
+    Status.STALLED: (
+        "Neither bound moves any further, and both hold: allow a looser gap, or bring features and groups whose sizes "
+        "differ by many powers of ten to one scale."
+    ),
 }
 
 
@@ -73,8 +76,9 @@ class Transport:
 
     Attributes:
         value: the cost of `plan`, W_p^p(points, samples) from above (p-th power, not rooted).
-        lower: the semi-dual at `potential`, W_p^p from below.
-        gap: (value - lower) / value, the relative distance between the bounds; 0 where the value itself is rounding.
+        lower: the semi-dual at `potential`, less what rounding may hide, and at least 0: W_p^p from below.
+        gap: (value - lower) / value, the relative distance between the bounds; 0 where they agree to 1e-12. Both are
+            sums of float64 costs from differences, and true to that.
         potential: (n,) float64 dual potential v, centred so that sum_i b_i v_i = 0.
         transform: (m,) float64 c-transform min_i(c_ki - v_i), the potential of the samples.
         plan: the feasible plan, as `Coupling`; samples on a cell's boundary may be split.

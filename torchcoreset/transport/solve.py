@@ -57,9 +57,11 @@ def transport(
         sample_weights: (m,) non-negative, any scale; equal if None.
         tolerance: relative gap (value - lower) / value to stop at, in (0, 1). The default 1e-3 is far below the
             sampling error of most uses.
-        exact: solve in float64 to a gap of 1e-9, whatever `tolerance` says.
+        exact: solve in float64 to a gap of 1e-9, whatever `tolerance` says. The gap counts what rounding may hide: see
+            "Rounding" in the documentation's page on mathematics.
         start: (n,) potential to start from, such as that of an earlier solve with nearby points.
-        max_steps: bound on the passes over all samples.
+        max_steps: bound on the passes over all samples. Where few are allowed and much of the mass is in wrong cells
+            in the end, the plan is a rough one: bounds hold, and the gap says how rough.
         engine: what reduces over the samples: "dense" (matrix products in blocks), "keops", "triton" (CUDA), or
             "auto" for what pays on the device at hand. Results agree to rounding.
         group: None: the samples are all there are. "world" or a `torch.distributed.ProcessGroup`: they are this rank's

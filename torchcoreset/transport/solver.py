@@ -384,6 +384,8 @@ class Solver:
 
     def _result(self, status: Status) -> Transport:
         assert self.plan is not None, "every run balances"
+        if self.highest.error > RESOLUTION * self.highest.mean:
+            self.best = self.engine.sharpened(self.highest)
         best = self.highest
         shift = self.problem.b @ best.potential
         return Transport(
