@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from typing import Any
 
 
@@ -43,3 +46,19 @@ class DriftWarning(UserWarning):
 
 class RankError(RuntimeError):
     """The ranks of a process group could not go on together: one failed, ended, or holds something else."""
+
+
+# Code between the user and a fault: this package, and what calls it for the user, such as `nn.Module.__call__`,
+# DistributedDataParallel, a compiled graph or a pipeline.
+BETWEEN = ("torchcoreset", "torch", "sklearn")
+
+
+def warn_user(warning: Warning) -> None:
+    """Give a warning at the line of the user's code that led to it, whatever lies between."""
+    # Only Python 3.12 knows `skip_file_prefixes`.
+    loaded = [getattr(sys.modules.get(name), "__file__", None) for name in BETWEEN]
+    folders = tuple(os.path.dirname(file) + os.sep for file in loaded if file is not None)
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(folders):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(warning, stacklevel=level)
