@@ -157,7 +157,7 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         X, mass = self._rows(X, sample_weight, reset=first)
         if first:
             start = start_points(as_source(X, mass), int(self.n_points), "kmeans++", float(self.p), self._generator())
-            self._keep(separated(start, self._generator()), torch.zeros(len(start), dtype=torch.float64))
+            self._keep(separated(start, self._generator()), torch.zeros(len(start), dtype=torch.float64, device="cpu"))
         if not hasattr(self, "_loss"):
             self._loss = CoresetLoss(float(self.p), online=True)
             self._iterate, self._batches = torch.from_numpy(self.points_.copy()), 0

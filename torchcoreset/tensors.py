@@ -103,13 +103,19 @@ def holds(dtype: torch.dtype, table: Tensor) -> bool:
     """Whether a floating dtype keeps apart what differs in a table (m, ...) of finite numbers.
 
     Its numbers have to be, at the largest of the table, less than LOST of the largest range of a column apart, and the
-    range within its own limits. A table without a range only has to be within the limits.
+    range within its own limits. A table without a range, such as a single row, is judged as if that were 1.
     """
     size, spread = span(table)
     limits = torch.finfo(dtype)
     if size > limits.max or 0 < (spread or size) < limits.tiny:
         return False
-    return not limits.eps * size > LOST * spread > 0
+    return not limits.eps * size > LOST * (spread or 1.0)
+
+
+def wide_enough(points: Tensor, samples: Tensor) -> Tensor:
+    """The points (n, d), in the dtype of the samples (m, d) if theirs does not keep apart what differs among those."""
+    wide = torch.promote_types(points.dtype, samples.dtype)
+    return points if wide == points.dtype or holds(points.dtype, samples) else points.to(wide)
 
 
 def span(table: Tensor) -> tuple[float, float]:
@@ -260,7 +266,7 @@ def _of_python(values: Any, kind: str, name: str) -> Tensor:
             f"{name}: got a {kind} that is no table of numbers ({', '.join(sorted(odd))} among its values); expected "
             "numbers only. Encode or leave out what is none."
         )
-    if array.dtype.kind == "f" and array.size and np.abs(array).max() >= WHOLE:
+    if array.dtype.kind == "f" and array.size and float(np.abs(array).max()) >= WHOLE:
         _of_objects(np.asarray(values, dtype=object), name)  # whole numbers beside fractions have become floats
     tensor = torch.from_numpy(
         array.astype(np.float64) if array.dtype.itemsize > 8 and array.dtype.kind == "f" else array
@@ -317,7 +323,7 @@ def _array(values: Any, name: str) -> np.ndarray[Any, Any]:
         )
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         array = array.astype(np.float64)  # torch has no long double
-    if array.dtype.kind == "f" and hasattr(values, "columns") and array.size and not np.abs(array).max() < WHOLE:
+    if array.dtype.kind == "f" and hasattr(values, "columns") and array.size and not float(np.abs(array).max()) < WHOLE:
         _check_columns(values, name)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if not array.flags.writeable or any(stride < 0 or stride % array.itemsize for stride in array.strides):

@@ -110,7 +110,7 @@ def _prepare(settings: BuildSettings) -> _Job:
         source, _ = tc.hold_out(source, settings.hold_out, seed=settings.seed)
         if labels is not None:  # the split depends on the number of rows and the seed alone
             numbers, _ = tc.hold_out(
-                torch.arange(len(labels), dtype=torch.float64), settings.hold_out, seed=settings.seed
+                torch.arange(len(labels), dtype=torch.float64, device="cpu"), settings.hold_out, seed=settings.seed
             )
             labels = labels[numbers.materialize(None, torch.Generator())[0][:, 0].long().numpy()]
     scaling = Scaling.of(source) if settings.standardise else None
@@ -220,7 +220,7 @@ def _interrupted(job: _Job) -> Outcome:
     job.checkpoint.write()
     if job.labels is None:
         best = known[None]
-        points, weights, labels = best.points, torch.full((len(best.points),), 1 / len(best.points)), None
+        points, weights, labels = best.points, torch.full((len(best.points),), 1 / len(best.points), device="cpu"), None
         record = _record(job, best.value, best.lower) | {"rows": best.samples, "steps": best.steps}
     else:
         points, weights, labels = _partly(job)

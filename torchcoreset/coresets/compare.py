@@ -168,7 +168,7 @@ def _divide(source: Any, size: int, held_out: Any, samples: int | None, generato
     if held_out is None:
         fitted, judge = rows[: len(rows) // 2], rows[len(rows) // 2 :]
     else:
-        fitted, judge = rows, as_table(held_out, "held_out").to(rows)
+        fitted, judge = rows, as_table(held_out, "held_out").to(rows.device)
         check_finite(judge, "held_out")
         if judge.shape[1] != fitted.shape[1]:
             raise ValueError(

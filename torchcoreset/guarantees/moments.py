@@ -68,7 +68,7 @@ class Moments:
         """Those of all ranks together, the same on each."""
         own = (self.count, self.mean, self.second, self.third, self.least, self.largest)
         whole = Moments()
-        for count, *others in ranks.table(torch.tensor(own, dtype=torch.float64)).tolist():
+        for count, *others in ranks.table(torch.tensor(own, dtype=torch.float64, device="cpu")).tolist():
             whole.merge(Moments(int(count), *others))
         return whole
 

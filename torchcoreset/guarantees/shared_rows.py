@@ -38,7 +38,7 @@ class SharedRows(FreshRows):
     def __init__(self, ranks: Ranks, source: Source, device: torch.device, generator: Generator) -> None:
         super().__init__(source, device, generator)
         self._ranks, self._turn = ranks, 0
-        sizes = ranks.table(torch.tensor([-1 if self.size is None else self.size])).flatten().tolist()
+        sizes = ranks.table(torch.tensor([-1 if self.size is None else self.size], device="cpu")).flatten().tolist()
         self.size = None if min(sizes) < 0 else sum(sizes)
 
     def take(self, count: int) -> Tensor:
@@ -61,7 +61,7 @@ class SharedRows(FreshRows):
         # Rows travel as bytes: those of one rank have to be as long as those of another, also where it has none.
         rows = rows.to(reduce(torch.promote_types, (dtype for _, dtype in filled)))
         rows = rows if len(rows) else rows.new_empty(0, dimensions.pop())
-        turns = torch.arange(len(rows)) * ranks.size + place
+        turns = torch.arange(len(rows), device="cpu") * ranks.size + place
         parts = ranks.gather(rows, turns)
         everyones, order = (torch.cat(columns) for columns in zip(*parts, strict=True))
         self._turn = (self._turn + count) % ranks.size

@@ -98,7 +98,8 @@ def _array(path: Path, column: Any, name: str) -> np.ndarray[Any, Any]:
             f"source: {path.name} has {kind} in column {name!r}; expected numbers. Encode or leave it out."
         )
     # Decimals become objects in NumPy, and so do bits with gaps.
-    values = values.cast("float64") if "decimal" in str(kind) or kind == "bool" else values
+    if kind == "bool" or "decimal" in str(kind):
+        values = values.cast("uint8" if kind == "bool" else "float64")
     array = np.asarray(values)
     if is_whole(kind) and array.dtype.kind == "f" and array.size:  # of a column with gaps, which are NaN
         check_whole(torch.from_numpy(np.nan_to_num(array)), f"source: {path.name}, column {name!r}")

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..tensors import check_finite, is_array
+from ..tensors import LISTS, check_finite, is_array
 from .rows import float_tensor, is_rows, is_table, shaped_rows
 
 MOST_PARTS = 3  # of a batch: samples, labels, weights
@@ -91,7 +91,9 @@ def row_of(row: Any, name: str, layout: Layout = PLAIN) -> Tensor:
             shapes = [tuple(part.shape) for part in parts]
             raise ValueError(f"{name}: got features of shapes {shapes}; expected vectors. Pass flatten=True.")
         return torch.cat([part.reshape(-1) for part in parts])
-    return float_tensor(_part(row, name, layout), name)
+    part = _part(row, name, layout)
+    # A list of numbers is a row here: what float32 keeps apart is asked of columns.
+    return float_tensor([part], name)[0] if isinstance(part, LISTS) else float_tensor(part, name)
 
 
 def _side_by_side(parts: list[Tensor], name: str) -> Tensor:

@@ -32,7 +32,7 @@ CALLS = (
     "tests",
 )  # fmt: skip
 # Numbers that every call begins with. All are as long: gloo aborts the process if two ranks' messages differ in length.
-FACTS = 14
+FACTS = 15
 ROOM = 1008  # numbers more that ride in that message: 8 KiB a rank take no longer than a few bytes
 BITS = 16  # of a number that one round of a selection settles: half a megabyte of counts
 LONGEST = 300  # characters of another rank's error
@@ -81,7 +81,7 @@ class Ranks:
         They travel as bytes in one message, after another for the `counts` of rows, (size,), where these are unknown.
         """
         if counts is None:
-            counts = self.table(torch.tensor([len(columns[0])])).flatten().tolist()
+            counts = self.table(torch.tensor([len(columns[0])], device="cpu")).flatten().tolist()
         widths = [column.element_size() * math.prod(column.shape[1:]) for column in columns]
         sent = torch.zeros(max(counts), sum(widths), dtype=torch.uint8, device=self._device)
         for column, place in zip(columns, torch.split(sent, widths, 1), strict=True):
@@ -102,7 +102,7 @@ class Ranks:
         """`agree_with` nothing else: what `prepare` made here, and the numbers of all ranks, (size, width) float64."""
 
         def prepare_alone() -> tuple[T, Sequence[float], Tensor]:
-            return *prepare(), torch.empty(0, dtype=torch.float64)
+            return *prepare(), torch.empty(0, dtype=torch.float64, device="cpu")
 
         return self.agree_with(call, prepare_alone, width, why)[:2]
 
@@ -125,7 +125,7 @@ class Ranks:
         Raises:
             RankError: `prepare` failed on another rank, which raises its own error; or that is in another call.
         """
-        error, made, facts, row = None, None, [0.0] * FACTS, torch.empty(0, dtype=torch.float64)
+        error, made, facts, row = None, None, [0.0] * FACTS, torch.empty(0, dtype=torch.float64, device="cpu")
         try:
             made, told, row = prepare()
             facts[:width] = [float(number) for number in told]
@@ -179,8 +179,8 @@ class Ranks:
     def _texts(self, text: str) -> list[str]:
         """A text from every rank."""
         sent = list(text[:LONGEST].encode())[: 4 * LONGEST]
-        row = torch.zeros(4 * LONGEST, dtype=torch.uint8)
-        row[: len(sent)] = torch.tensor(sent, dtype=torch.uint8)
+        row = torch.zeros(4 * LONGEST, dtype=torch.uint8, device="cpu")
+        row[: len(sent)] = torch.tensor(sent, dtype=torch.uint8, device="cpu")
         return [bytes(line).rstrip(b"\0").decode(errors="replace") for line in self.table(row).tolist()]
 
     def _exchange(self, message: Callable[[], Any]) -> None:

@@ -286,7 +286,7 @@ class Solver:
             cost = block(movable.y.double(), problem.x.double(), problem.p).cpu().numpy()
             balanced = balance(cost, *arguments, allowance=allowance, budgets=budgets)
         rows, cols, mass = (
-            torch.as_tensor(array).to(v.device) for array in (balanced.rows, balanced.cols, balanced.mass)
+            torch.from_numpy(array).to(v.device) for array in (balanced.rows, balanced.cols, balanced.mass)
         )
         fixed = torch.ones(len(problem.y), dtype=torch.bool, device=v.device)
         fixed[movable.index[movable.index >= 0]] = False
@@ -302,7 +302,7 @@ class Solver:
             (len(problem.y), n),
         )
         self._keep_plan(plan, value)
-        return torch.as_tensor(balanced.potential).to(v)
+        return torch.from_numpy(balanced.potential).to(v)
 
     def _movable(self, cells: HardPass, surplus: Tensor, widen: int) -> Movable:
         """The samples that may change cell: those of each cell with the least slack."""
@@ -337,7 +337,7 @@ class Solver:
         if float(excess.abs().max()) > 10 * DUST / len(excess):
             excess = self.problem.own_surplus(received, excess)
             arrays = spread(*(t.cpu().numpy() for t in (plan.rows, plan.cols, plan.mass, excess)))
-            rows, cols, mass = (torch.as_tensor(array).to(excess.device) for array in arrays)
+            rows, cols, mass = (torch.from_numpy(array).to(excess.device) for array in arrays)
             plan = Coupling(rows, cols, mass, plan.shape)
             value = plan_cost(self.problem, plan)
         if value < self.value:
