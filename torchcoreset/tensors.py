@@ -275,8 +275,10 @@ def _of_python(values: Any, kind: str, name: str) -> Tensor:
     while isinstance(first, list) and first:
         first = first[0]
     # NumPy's float64 is one of Python's floats too, but has a dtype to keep.
-    python = tensor.dtype == torch.float64 and not isinstance(first, np.float64)
-    return tensor.to(default) if python and holds(default, tensor) else tensor
+    if tensor.dtype != torch.float64 or isinstance(first, np.float64):
+        return tensor
+    exact = torch.equal(tensor.to(default).double(), tensor) and holds(torch.float32, tensor)
+    return tensor.to(default) if exact or holds(default, tensor) else tensor
 
 
 def _plain(value: Any) -> Any:
