@@ -147,17 +147,15 @@ def make_problem(
         UserWarning: points in less than float64 are too coarse to be placed among the samples.
     """
     check_power(p)
+    if isinstance(points, Tensor) and isinstance(samples, Tensor):
+        check_devices(points, samples)  # before one of them is refused for being on a device that holds no numbers
     x, y = as_table(points, "points"), as_table(samples, "samples")
     if x.shape[1] != y.shape[1]:
         raise ValueError(
             f"samples: got shape {tuple(y.shape)} with points of shape {tuple(x.shape)}; expected the same last "
             "dimension. Did you forget to select features, or to flatten?"
         )
-    if x.device != y.device:
-        raise ValueError(
-            f"samples: got device {y.device} with points on {x.device}; expected one device. "
-            "Move one of them with .to(device)."
-        )
+    check_devices(x, y)
     largest = max(check_finite(x, "points"), check_finite(y, "samples"))
     work = dtype or (x.dtype if x.dtype == torch.float64 else torch.float32)
     wide = torch.promote_types(torch.promote_types(x.dtype, y.dtype), work)
@@ -172,6 +170,15 @@ def make_problem(
     a = normalised(sample_weights, len(y), "sample_weights", x.device)
     equal = sample_weights is None or bool((a == a[0]).all())
     return Problem(x=x.to(work), b=b, y=y.to(work), a=a, equal=equal, p=float(p), largest=largest)
+
+
+def check_devices(x: Tensor, y: Tensor) -> None:
+    """Raise ValueError unless points and samples are on one device."""
+    if x.device != y.device:
+        raise ValueError(
+            f"samples: got device {y.device} with points on {x.device}; expected one device. "
+            "Move one of them with .to(device)."
+        )
 
 
 def without_offset(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
