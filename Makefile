@@ -11,6 +11,9 @@ DEMO_STAMP := $(VENV)/.stamp-demo
 DEV_STAMP := $(VENV)/.stamp-dev
 BENCH_STAMP := $(VENV)/.stamp-bench
 
+# As many processes as there are cores, 4 at most since each holds torch; tests/conftest.py gives each one thread.
+PYTEST := $(RUN) -m pytest -n auto --maxprocesses 4 --dist worksteal
+
 CACHES := .mypy_cache .pytest_cache .ruff_cache
 
 .DEFAULT_GOAL := help
@@ -33,10 +36,10 @@ demo: $(DEMO_STAMP)
 	$(RUN) -m torchcoreset.app.demo
 
 test: lint
-	$(RUN) -m pytest
+	$(PYTEST)
 
 test-quick: lint
-	$(RUN) -m pytest -m "not slow"
+	$(PYTEST) -m "not slow"
 
 lint: $(DEV_STAMP)
 	$(BIN)/ruff check .

@@ -7,9 +7,17 @@ import os
 from pathlib import Path
 
 import pytest
-import torch
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# In one of the processes of pytest-xdist; set before torch is imported, and inherited by what a test starts.
+if WORKER := os.environ.get("PYTEST_XDIST_WORKER"):
+    os.environ["OMP_NUM_THREADS"] = "1"  # of torch and of BLAS: the processes take all cores already
+    # KeOps does not lock its cache, so each process has its own, kept between runs since compiling takes minutes.
+    cache = Path.home() / ".cache" / "torchcoreset-tests" / f"keops-{WORKER}"
+    os.environ.setdefault("KEOPS_CACHE_FOLDER", str(cache))
+
+import torch  # noqa: E402
 
 
 @pytest.fixture(scope="session")

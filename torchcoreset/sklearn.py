@@ -41,7 +41,8 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     """Points that stand in for the rows of X, in the manner of scikit-learn's `KMeans`.
 
     `fit` minimises the exact W_p^p between the rows and n equally weighted points, so each point stands for an equal
-    share of the (weighted) rows. `partial_fit` takes rows as batches of a stream instead.
+    share of the (weighted) rows. `partial_fit` takes rows as batches of a stream instead. What has been found keeps the
+    power that it was found with: a parameter that is set later counts from the next `fit` on.
 
     Args:
         n_points: number of points; rows may be fewer, then points coincide.
@@ -56,6 +57,7 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     Attributes:
         points_: (n_points, d) in the floating type of X. After `partial_fit` an average of the iterates.
         potential_: (n_points,) dual potential, which says where cells end.
+        p_: power that points and potential belong to, by which `predict` and `score` go.
         labels_: (rows,) the cell of each row of X; of the last batch after `partial_fit`.
         value_: W_p^p to the rows given; of the last batch after `partial_fit`.
         lower_: its certified lower bound; after `partial_fit` None, since a batch bounds nothing of the stream.
@@ -131,7 +133,7 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         )
         plan = result.transport
         self._forget_stream()
-        self._keep(result.coreset.points.detach(), plan.potential)
+        self._keep(result.coreset.points.detach(), plan.potential, float(self.p))
         self.labels_: NDArray[np.int64] = self._cells(X)
         self.value_, self.n_iter_ = plan.value, len(result.history)
         self.lower_: float | None = plan.lower
@@ -142,7 +144,8 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
 
         The first batch gives the starting points: its rows, spread by k-means++, after which it counts as any other.
         A call after `fit` goes on from the points that `fit` has found. Steps are unbiased for the stream
-        (`CoresetLoss(online=True)`) and shrink like 1 / sqrt(batches); `points_` averages them.
+        (`CoresetLoss(online=True)`) and shrink like 1 / sqrt(batches); `points_` averages them. `learning_rate` may
+        change from call to call; `n_points`, `p` and the columns of X may not, and the other parameters are of `fit`.
 
         Args:
             X: (rows, d) numbers, at least one row; 20 or more a batch do best.
@@ -151,40 +154,59 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
 
         Returns:
             The estimator itself.
+
+        Raises:
+            ValueError: unusable rows; or `n_points` or `p` is not what the points belong to.
         """
         self._validate_params()
         first = not hasattr(self, "points_")
+        if not first:
+            self._check_unchanged()
         X, mass = self._rows(X, sample_weight, reset=first)
         if first:
             start = start_points(as_source(X, mass), int(self.n_points), "kmeans++", float(self.p), self._generator())
-            self._keep(separated(start, self._generator()), torch.zeros(len(start), dtype=torch.float64, device="cpu"))
-        if not hasattr(self, "_loss"):
-            self._loss = CoresetLoss(float(self.p), online=True)
-            self._iterate, self._batches = torch.from_numpy(self.points_.copy()), 0
-        self._move(X, mass)
+            average = separated(start, self._generator())
+        else:
+            average = torch.from_numpy(self.points_)
+        if hasattr(self, "_loss"):
+            self._move(self._loss, self._iterate, average, self._batches, X, mass)
+        else:
+            self._move(CoresetLoss(float(self.p), online=True), average, average, 0, X, mass)
         self.labels_ = self._cells(X)
         return self
 
-    def _move(self, X: Tensor, mass: Tensor | None) -> None:
+    def _check_unchanged(self) -> None:
+        """Raise ValueError if a parameter that the points belong to has been set to something else."""
+        for name, now, known in (("n_points", self.n_points, len(self.points_)), ("p", self.p, self._power)):
+            if now != known:
+                raise ValueError(
+                    f"{name}: got {now} for points that were found with {name}={known:g}; expected the same in every "
+                    f"partial_fit. Set it back with set_params({name}={known:g}), call fit to begin anew on a table, "
+                    "or take sklearn.base.clone of this estimator to begin a new stream."
+                )
+
+    def _move(
+        self, loss: CoresetLoss, iterate: Tensor, average: Tensor, batches: int, X: Tensor, mass: Tensor | None
+    ) -> None:
         """One step on a batch, and the average of the iterates."""
-        points = torch.nn.Parameter(self._iterate.to(X))
+        points = torch.nn.Parameter(iterate.to(X, copy=True))
         with torch.inference_mode(False), torch.enable_grad():
-            value = self._loss(points, X, None, mass)
+            value = loss(points, X, None, mass)
             value.backward()
-        self._batches += 1
+        batches += 1
         assert points.grad is not None
-        rate = float(self.learning_rate) / self._batches**0.5
+        rate = float(self.learning_rate) / batches**0.5
         # The gradient carries the weight 1 / n of its point and the factor p of the power; for p = 2 what is left is
         # the way to the mean of the cell. For other p it is scaled to the size of a cell, |.|^(p - 1) to |.|.
         cell = max(float(value.detach()), TINY) ** (1 / self.p)
         step = points.grad.double() * (len(points) / self.p) * cell ** (2 - self.p)
-        self._iterate = (points.detach().double() - rate * step).to(X.dtype)
-        average = torch.from_numpy(self.points_).double()
-        share = min(1.0, 3 / (self._batches + 2))  # the first batch replaces the start, later ones weigh less
-        last = self._loss.last
+        iterate = (points.detach().double() - rate * step).to(X.dtype)
+        share = min(1.0, 3 / (batches + 2))  # the first batch replaces the start, later ones weigh less
+        last = loss.last
         assert last is not None
-        self._keep(average.lerp(self._iterate.double(), share).to(X.dtype), last.potential)
-        self.value_, self.lower_, self.n_iter_ = float(value.detach()), None, self._batches
+        self._loss, self._iterate, self._batches = loss, iterate, batches
+        self._keep(average.double().lerp(iterate.double(), share).to(X.dtype), last.potential, float(self.p))
+        self.value_, self.lower_, self.n_iter_ = float(value.detach()), None, batches
 
     def predict(self, X: Any, sample_weight: Any = None) -> NDArray[np.int64]:
         """The Laguerre cell of each row, (rows,): the point i with the smallest |y - x_i|^p - potential_i.
@@ -220,7 +242,7 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         """
         check_is_fitted(self, "points_")
         rows, mass = self._rows(X, sample_weight, reset=False)
-        return -transport(torch.from_numpy(self.points_).to(rows), rows, float(self.p), sample_weights=mass).value
+        return -transport(torch.from_numpy(self.points_).to(rows), rows, self._power, sample_weights=mass).value
 
     def _rows(self, X: Any, sample_weight: Any, *, reset: bool) -> tuple[Tensor, Tensor | None]:
         """Checked rows as a tensor that shares nothing that will be written to, and their weights."""
@@ -231,13 +253,19 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         return torch.from_numpy(np.array(X)), torch.from_numpy(np.array(weights))
 
     def _cells(self, rows: Tensor) -> NDArray[np.int64]:
-        problem = make_problem(torch.from_numpy(self.points_).to(rows), rows, float(self.p))
+        problem = make_problem(torch.from_numpy(self.points_).to(rows), rows, self._power)
         found: NDArray[np.int64] = make_engine(problem, "auto").hard(torch.from_numpy(self.potential_)).cell.numpy()
         return found
 
-    def _keep(self, points: Tensor, potential: Tensor) -> None:
+    def _keep(self, points: Tensor, potential: Tensor, p: float) -> None:
         self.points_: NDArray[Any] = points.numpy().copy()
         self.potential_: Floats = potential.detach().double().numpy().copy()
+        self.p_ = p
+
+    @property
+    def _power(self) -> float:
+        """That of the points; estimators pickled before it was kept have that of their parameters."""
+        return float(getattr(self, "p_", self.p))
 
     def _forget_stream(self) -> None:
         if hasattr(self, "_loss"):

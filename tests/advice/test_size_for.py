@@ -57,8 +57,9 @@ def test_a_table_is_split() -> None:
 
 @pytest.mark.filterwarnings("ignore:source. one of:UserWarning")
 def test_tails_are_told() -> None:
-    with pytest.warns(UserWarning, match=r"a tenth of the cells carries \d+% of the cost: the tails decide"):
+    with pytest.warns(UserWarning, match=r"a tenth of the cells carries \d+% of the cost: the tails decide") as caught:
         tc.size_for(0.1, torch.distributions.Normal(0.0, 1.0), samples=10_000, max_builds=4)
+    assert {one.filename for one in caught} == {__file__}
 
 
 def test_growth_of_a_distance_that_does_not_fall() -> None:

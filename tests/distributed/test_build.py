@@ -132,7 +132,7 @@ def failing(rank: int, how: str) -> None:
         ("broken", "group: build_coreset failed on rank 1 of 2: OSError: gone"),
         ("columns", "columns of samples: rank 1 has others"),
         ("half", "dtype of samples: rank 1 has others"),
-        ("seed", "seed: rank 1 has others"),
+        ("seed", "seed: got 1 on rank 1 and 0 on rank 0"),
     ],
 )
 def test_what_differs_is_an_error_on_both(pair: Pair, how: str, message: str) -> None:

@@ -209,7 +209,7 @@ def failing(rank: int, x: Tensor, how: str) -> None:
         ("dtype", "dtype of the points: rank 1 has others", "dtype of the points: rank 1 has others"),
         ("nan", "group: certify failed on rank 1", "samples: "),
         ("bound", "group: certify failed on rank 1", "bound: got 1000"),
-        ("samples", "samples: rank 1 has others than rank 0", "samples: rank 1 has others"),
+        ("samples", "samples: got 4001 on rank 1 and 4000 on rank 0", "samples: got 4001 on rank 1"),
     ],
 )
 def test_a_failure_on_one_rank_is_one_on_both(pair: Pair, how: str, first: str, second: str) -> None:

@@ -200,7 +200,7 @@ def test_torch_func_grad_of_the_module(divergence: str) -> None:
     expected.backward()
     assert value.item() == expected.item()
     torch.testing.assert_close(gradient, again.grad)
-    called = torch.func.functional_call(loss, dict(loss.named_buffers()), (x, y))
+    called = torch.func.functional_call(loss, loss.state_dict(), (x, y))
     assert called.item() == value.item()
 
 

@@ -322,7 +322,7 @@ def test_inference_tensors_and_inference_mode_do_no_harm(trained) -> None:
     with torch.inference_mode():
         y = normal(16, 2, seed=50)
         loss(x, y)
-    assert not any(tensor.is_inference() for tensor in loss.buffers())
+    assert not any(tensor.is_inference() for tensor in loss.state_dict().values())
     x = torch.nn.Parameter(x)
     loss(x, y).backward()
     assert x.grad.isfinite().all()
@@ -347,7 +347,7 @@ def test_a_spoilt_curvature_begins_anew_in_time(name: str, number: float) -> Non
     getattr(loss, name)[7, 1] = number
     for seed in range(60):  # a step may go by the diagonal, until the curvature is renewed
         assert loss(x + 1e-3 * normal(10, 2, seed=seed), normal(50, 2, seed=seed)).isfinite()
-    assert all(bool(tensor.isfinite().all()) for tensor in loss.buffers())
+    assert all(bool(tensor.isfinite().all()) for tensor in loss.state_dict().values())
 
 
 @pytest.mark.parametrize(
@@ -420,13 +420,13 @@ def test_a_drift_that_no_column_shows_is_followed_and_shown_as_a_lag(p: int) -> 
     assert float((loss.potential - truth.potential).abs().max()) < 0.15 * float(truth.potential.abs().max())
 
 
-def test_buffers_that_are_written_to_are_read_again(trained) -> None:
-    loss, x = trained  # as DistributedDataParallel does, which sends the buffers of one rank to the others
+def test_a_state_that_is_written_to_is_read_again(trained) -> None:
+    loss, x = trained
     twin, y = copy.deepcopy(loss), normal(16, 2, seed=60)
     for _ in range(3):
         loss(x, y)
-    for name, tensor in twin.named_buffers():
-        loss.get_buffer(name).copy_(tensor)
+    for name, tensor in twin.state_dict().items():
+        loss.state_dict()[name].copy_(tensor)
     assert loss(x, y).item() == twin(x, y).item()
     assert_same_state(state(loss), state(twin))
 

@@ -33,7 +33,6 @@ class Unsized(Dataset):
         (Unsized(), "Unsized"),
         (object(), "object"),
     ],
-    ids=str,
 )
 def test_what_is_no_source(thing, name):
     message = rf"source: got {name}; expected a tensor, an array, .* callable m -> \(m, d\)"

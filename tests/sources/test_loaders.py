@@ -100,7 +100,6 @@ def test_the_limit_is_a_uniform_sample(batch_size, generator):
         ({"batch_sampler": BatchSampler(SequentialSampler(range(10)), 4, True)}, None),
         ({"batch_size": None}, None),
     ],
-    ids=str,
 )
 def test_size_is_what_the_sampler_says(settings, size):
     assert as_source(loader_of(10, **settings)).size == size

@@ -45,7 +45,6 @@ def test_whole_numbers_take_the_default_dtype(dtype, generator):
         ([[np.float64(0), np.float64(1)], [2.0, 3.0], [4.0, 5.0]], torch.float64),
         (torch.utils.data.TensorDataset(torch.arange(6.0).reshape(3, 2), torch.zeros(3)), torch.float32),
     ],
-    ids=str,
 )
 def test_every_form_of_table(data, expected, generator):
     source = as_source(data)

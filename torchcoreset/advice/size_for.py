@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Generator
 
 from ..coresets import Coreset, build_coreset
+from ..errors import warn_user
 from ..guarantees import Certificate, certify
 from ..guarantees.certify import check_confidence
 from ..sources import Source, as_source, hold_out
@@ -214,13 +214,12 @@ class _Search:
 
     def _warn_of_tails(self, found: Certificate) -> None:
         if found.concentration > TAILS and len(found.cell_mass) >= 10:
-            warnings.warn(
+            message = (
                 f"source: a tenth of the cells carries {found.concentration:.0%} of the cost: the tails decide, and "
                 "points of equal weight reach them slowly, so that more points help less than the fit says. Clip or "
-                "transform the tails, use p=1, or give the points weights.",
-                UserWarning,
-                stacklevel=4,
+                "transform the tails, use p=1, or give the points weights."
             )
+            warn_user(UserWarning(message))
 
 
 def _separate(source: Source) -> tuple[Source, Source]:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from torch import Generator, Tensor
 
+from ..errors import warn_user
 from ..sources import Source, SourceExhausted, as_source, mark_of
 from ..sources.randomness import make_generator
-from ..tensors import check_count, is_real, wide_enough
+from ..tensors import check_count, is_real, real_tensor, wide_enough
 from ..transport.choose import check_engine
 from ..transport.modes import plain_modes
-from ..transport.problem import check_power
-from ..transport.ranks import Ranks, as_ranks, mark
+from ..transport.problem import as_table, check_power
+from ..transport.ranks import Ranks, as_ranks, mark, told_to
 from ..transport.result import Status, Transport
 from ..transport.shard import problem_on
 from ..transport.solve import report_unconverged, solve
@@ -142,16 +142,25 @@ def build_coreset(
 
     Source: Claici, Genevay, Solomon (2020), Algorithms 1 and 2.
     """
-    size = check_size(size)
-    check_power(p)
-    check_engine(engine)
-    steps = _check_settings(algorithm, steps, tolerance, samples, batch_size, rate, optimizer)
     ranks = as_ranks(group)
-    if ranks is not None:
-        _check_group(algorithm, sample_weights)
-    generator = make_generator(seed)
-    init = init if init is not None else "annealed" if algorithm in ("auto", "fixed_point") else "random"
-    start = Start(init=init, restarts=restarts, size=size, p=p, weights=weights, engine=engine)
+    with told_to(ranks, "build_coreset"):
+        size = check_size(size)
+        check_power(p)
+        check_engine(engine)
+        steps = _check_settings(algorithm, steps, tolerance, samples, batch_size, rate, optimizer)
+        generator = make_generator(seed)
+        init = init if init is not None else "annealed" if algorithm in ("auto", "fixed_point") else "random"
+        start = Start(init=init, restarts=restarts, size=size, p=p, weights=weights, engine=engine)
+        settings: dict[str, Any] = {}
+        if ranks is not None:
+            _check_group(algorithm, sample_weights)
+            settings = {
+                "size": size, "p": p, "algorithm": algorithm, "steps": steps, "tolerance": tolerance,
+                "samples": samples, "restarts": restarts, "engine": engine, "optimizer": optimizer is not None,
+                "init": init if isinstance(init, str) else mark(as_table(init, "init")),
+                "weights": None if weights is None else mark(real_tensor(weights, "weights")),
+                "seed": seed if is_real(seed) else mark(generator.get_state()),
+            }  # fmt: skip
     bar = Progress(steps, progress if ranks is None or ranks.rank == 0 else False, f"coreset of {size} points")
     with bar, plain_modes():
         if algorithm == "sgd":
@@ -161,10 +170,6 @@ def build_coreset(
         if ranks is None:
             held = hold(source, sample_weights, size, samples, generator)
         else:
-            settings = {
-                "size": size, "power": p, "steps": steps, "tolerance": tolerance, "samples": samples or 0,
-                "algorithm": ALGORITHMS.index(algorithm), "seed": mark(generator.get_state()),
-            }  # fmt: skip
             held = hold_part(ranks, source, sample_weights, size, samples, generator, settings)
         run = _Run(size, p, steps, tolerance, bar, callback, engine, mark_of(held.read), ranks)
         points, b = start.draw(held.rows, generator)
@@ -349,13 +354,12 @@ def _stochastic(
             raise
     ended = y is None or (source.size is None and not source.endless and len(y) < len(descent.largest_batch))
     if ended or y is None:
-        warnings.warn(
+        message = (
             f"source: the iterator ended after {len(run.history)} of {run.steps} steps with too few rows left to "
             "measure on; the result is measured on a batch that was used. Pass a list of batches or a DataLoader to "
-            "read them more than once.",
-            UserWarning,
-            stacklevel=3,
+            "read them more than once."
         )
+        warn_user(UserWarning(message))
         y, a = descent.largest_batch, None
     points = wide_enough(descent.finish(), y)
     return run.result(points, b, y.to(points), a)

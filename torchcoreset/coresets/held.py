@@ -5,6 +5,7 @@ several ranks, each of which holds a part.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,7 +62,7 @@ def hold_part(
     size: int,
     samples: int | None,
     generator: Generator,
-    settings: dict[str, float],
+    settings: Mapping[str, Any],
 ) -> Held:
     """What this rank holds, of `samples` on all of them.
 
@@ -70,10 +71,10 @@ def hold_part(
         others: as for `hold`.
     """
 
-    def look() -> tuple[Source, tuple[float, ...]]:
-        return as_source(source, sample_weights), tuple(settings.values())
+    def look() -> tuple[Source, tuple[()]]:
+        return as_source(source, sample_weights), ()
 
-    read = ranks.agree_on("build_coreset", look, tuple(settings), WHY)
+    read, _ = ranks.agree("build_coreset", look, 0, WHY, settings)
     share = share_of(ranks, read, samples, sample_weights)
     own = generator_of(ranks, generator)
 

@@ -16,12 +16,10 @@ Steps that shrink like 1/sqrt(k) and the average of the second half (Polyak and 
 
 from __future__ import annotations
 
-import warnings
-
 import torch
 from torch import Generator, Tensor
 
-from ..errors import DriftWarning
+from ..errors import DriftWarning, warn_user
 from ..sources import Source
 from ..tensors import wide_enough
 from ..transport.problem import make_problem
@@ -91,7 +89,7 @@ class StochasticDescent:
                 "of the last ones differ from those of all by more than chance explains, and the points follow them. "
                 "Shuffle the rows, or pass them as a table or a dataset, of which draws are in random order."
             )
-            warnings.warn(DriftWarning(message, result), stacklevel=2)
+            warn_user(DriftWarning(message, result))
         return result
 
     def move(self, result: StreamTransport) -> None:

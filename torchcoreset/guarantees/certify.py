@@ -45,7 +45,6 @@ as close to its expectation as with replacement (Hoeffding 1963, section 6).
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -53,6 +52,7 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
+from ..errors import warn_user
 from ..sources import Source, as_source
 from ..sources.randomness import make_generator
 from ..tensors import check_count, is_real
@@ -62,7 +62,7 @@ from ..transport.deterministic import column_medians
 from ..transport.engine import HardPass, chunk_elements
 from ..transport.modes import plain_modes
 from ..transport.problem import Problem, check_power, make_problem
-from ..transport.ranks import Ranks, agreed, as_ranks, mark
+from ..transport.ranks import Ranks, agreed, as_ranks, mark, told_to
 from .certificate import ASYMPTOTIC, Certificate
 from .fresh import FreshRows
 from .interval import bernstein, clt, mcdiarmid
@@ -144,13 +144,15 @@ def certify(
     Source: the bounds are those of semi-discrete duality (Claici, Genevay, Solomon 2020, section 4); the fluctuation is
         that of del Barrio, Gonzalez-Sanz, Loubes (2024).
     """
-    check_power(p)
-    check_confidence(confidence)
-    check_count(samples, "samples")
-    check_bound(bound)
-    check_engine(engine)
     ranks = as_ranks(group)
-    points, read = inputs(ranks, "certify", coreset, source, {"power": p, "samples": samples, "bound": bound or 0.0})
+    with told_to(ranks, "certify"):
+        check_power(p)
+        check_confidence(confidence)
+        check_count(samples, "samples")
+        check_bound(bound)
+        check_engine(engine)
+    settings = {"p": p, "confidence": confidence, "samples": samples, "bound": bound, "engine": engine}
+    points, read = inputs(ranks, "certify", coreset, source, settings)
     with plain_modes():
         passed = one_pass(points, read, p, samples, make_generator(seed), engine, bound=bound, ranks=ranks)
     return make_certificate(passed, p, confidence, bound)
@@ -190,7 +192,7 @@ Look = Callable[[Fitted, FreshRows], Visit]
 
 
 def inputs(
-    ranks: Ranks | None, call: str, coreset: Any, source: Any, settings: Mapping[str, float]
+    ranks: Ranks | None, call: str, coreset: Any, source: Any, settings: Mapping[str, Any]
 ) -> tuple[Points, Source]:
     """Points and the source; the points and the settings have to be the same on all ranks.
 
@@ -201,11 +203,11 @@ def inputs(
     def prepare() -> tuple[tuple[Points, Source], tuple[float, ...]]:
         points, read = read_points(coreset), as_source(source)
         facts = (*points.x.shape, torch.finfo(points.x.dtype).eps, mark(points.x), mark(points.b))
-        return (points, read), (*facts, *settings.values())
+        return (points, read), facts
 
-    points, read = agreed(ranks, call, prepare, (*SAME, *settings), WHY)
+    points, read = agreed(ranks, call, prepare, SAME, WHY, settings)
     if saw_the_source(points, read):
-        warnings.warn(SEEN, UserWarning, stacklevel=3)
+        warn_user(UserWarning(SEEN))
     return points, read
 
 
@@ -304,12 +306,11 @@ def make_certificate(passed: Pass, p: float, confidence: float, bound: float | N
         below, above = bernstein(moments, delta, bound), mcdiarmid(moments.count, delta, bound)
     method = "clt" if bound is None else "bernstein"
     if method == "clt" and moments.tail_share > TAILS:
-        warnings.warn(
+        message = (
             f"source: one of {moments.count} samples makes {moments.tail_share:.0%} of the variance: the tails decide, "
-            "and the interval may be too short. Take more samples, scale or clip the features, or use p=1.",
-            UserWarning,
-            stacklevel=3,
+            "and the interval may be too short. Take more samples, scale or clip the features, or use p=1."
         )
+        warn_user(UserWarning(message))
     value = max(plan.value, moments.mean)  # equal up to rounding where they cross
     share = plan.cost_share.sort(descending=True).values
     return Certificate(

@@ -30,7 +30,7 @@ from ..tensors import check_count, is_real
 from ..transport.choose import check_engine, make_engine
 from ..transport.modes import plain_modes
 from ..transport.problem import make_problem
-from ..transport.ranks import Ranks, agreed, as_ranks, mark
+from ..transport.ranks import Ranks, agreed, as_ranks, mark, told_to
 from .certificate import Certificate
 from .certify import FEWEST, Batch, check_confidence, inputs, make_certificate, one_pass
 from .fresh import FreshRows
@@ -122,14 +122,17 @@ def expectation_error(
 
     Source: double sampling: Neyman (1938). L W_1: Kantorovich and Rubinstein (1958).
     """
-    check_confidence(confidence)
-    check_count(samples, "samples")
-    calls = _calls(evaluations, samples)
-    if lipschitz is not None and not (is_real(lipschitz) and 0 <= lipschitz < math.inf):
-        raise ValueError(f"lipschitz: got {lipschitz!r}; expected a finite constant >= 0, or None.")
-    check_engine(engine)
     ranks = as_ranks(group)
-    settings = {"samples": samples, "evaluations": calls}
+    with told_to(ranks, "expectation_error"):
+        check_confidence(confidence)
+        check_count(samples, "samples")
+        calls = _calls(evaluations, samples)
+        if lipschitz is not None and not (is_real(lipschitz) and 0 <= lipschitz < math.inf):
+            raise ValueError(f"lipschitz: got {lipschitz!r}; expected a finite constant >= 0, or None.")
+        check_engine(engine)
+    settings = {
+        "confidence": confidence, "samples": samples, "evaluations": calls, "lipschitz": lipschitz, "engine": engine
+    }  # fmt: skip
     points, read = inputs(ranks, "expectation_error", coreset, source, settings)
     with plain_modes(), at_rest(f):
 

@@ -29,7 +29,7 @@ from ..transport.cost import paired
 from ..transport.deterministic import column_medians
 from ..transport.modes import plain_modes
 from ..transport.problem import check_power, make_problem
-from ..transport.ranks import Ranks, agreed, as_ranks, mark
+from ..transport.ranks import Ranks, agreed, as_ranks, mark, told_to
 from ..transport.solve import solve
 from .certificate import Certificate
 from .certify import Batch, Pass, check_confidence, inputs, make_certificate, one_pass
@@ -111,14 +111,16 @@ def certify_pushforward(
 
     Source: Claici, Genevay, Solomon (2020), section 3, without its Lipschitz assumption.
     """
-    check_power(p)
-    check_confidence(confidence)
-    check_count(samples, "samples")
-    check_engine(engine)
-    if lipschitz is not None and not (is_real(lipschitz) and 0 <= lipschitz < float("inf")):
-        raise ValueError(f"lipschitz: got {lipschitz!r}; expected a finite constant >= 0, or None.")
     ranks = as_ranks(group)
-    points, read = inputs(ranks, "certify_pushforward", coreset, source, {"power": p, "samples": samples})
+    with told_to(ranks, "certify_pushforward"):
+        check_power(p)
+        check_confidence(confidence)
+        check_count(samples, "samples")
+        check_engine(engine)
+        if lipschitz is not None and not (is_real(lipschitz) and 0 <= lipschitz < float("inf")):
+            raise ValueError(f"lipschitz: got {lipschitz!r}; expected a finite constant >= 0, or None.")
+    settings = {"p": p, "confidence": confidence, "samples": samples, "lipschitz": lipschitz, "engine": engine}
+    points, read = inputs(ranks, "certify_pushforward", coreset, source, settings)
     with plain_modes(), at_rest(network):
 
         def prepare() -> tuple[Points, tuple[float]]:

@@ -1,4 +1,10 @@
-"""The loss as a module: a functional loss that remembers its potential from one call to the next."""
+"""The loss as a module: a functional loss that remembers its potential from one call to the next.
+
+What it remembers are tensors of its own, saved and loaded with the state, and no buffers. Their sizes are known only
+once there are points and may change with them, and each process learns its own, while torch averages buffers
+(`AveragedModel`) and broadcasts them (DistributedDataParallel), which presumes equal sizes; a mean of the curvatures
+and counters of two streams is the state of neither.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..transport.modes import plain_modes
 from ..transport.result import Transport
 from ..transport.stream import MEMORY_DIMENSIONS, Memory
 from .discrepancy import Discrepancy, EnergySettings, MMDSettings
@@ -34,12 +41,12 @@ class CoresetLoss(nn.Module):
     """A divergence between points and the samples of each call, for training loops.
 
     The same value as `wasserstein`, `sinkhorn_divergence`, `energy_distance` or `mmd`, all on the scale of W_p^p, and
-    faster in a loop: each solve starts from the potential of the last one, which is kept in the buffer `potential`
-    while training, and the term of the samples with themselves, which no point changes, is computed again only for
+    faster in a loop: each solve starts from the potential of the last one, which is kept in `potential` while
+    training, and the term of the samples with themselves, which no point changes, is computed again only for
     other samples. In eval mode calls leave no trace in the state, and two equal calls give equal values.
 
-    Every call compares with the samples it is given. On minibatches that is the distance to the minibatch, which
-    is larger than the distance to the distribution and pulls the points inwards: 7 % excess W_2^2 at 2 samples a
+    Every call compares with the samples it is given. On minibatches that is the distance to the minibatch, which is on
+    average larger than the distance to the distribution and pulls the points inwards: 7 % excess W_2^2 at 2 samples a
     point, 0.01 % at 50. Use batches of at least 20 samples a point, or `online=True`.
 
     With `online=True` the samples of each call are a batch of a stream, of any size. The value is the semi-dual of the
@@ -86,9 +93,10 @@ class CoresetLoss(nn.Module):
     Attributes:
         divergence: its name.
         settings: all options of the divergence, with their defaults; each of them is an attribute as well.
-        potential: (n,) float64 buffer, empty before the first call in training mode, and always for "energy" and "mmd";
-            online, of the points that have weight. Buffers stay float64 when the module is moved to another type.
-        online: whether a stream is followed; its state is in more buffers.
+        potential: (n,) float64, empty before the first call in training mode, and always for "energy" and "mmd";
+            online, of the points that have weight. It is in the `state_dict`, follows the module to a device and stays
+            float64 when that is moved to another type, but is no buffer: nobody averages or broadcasts it.
+        online: whether a stream is followed; its state is in more such tensors.
         last: of the last call, a `Transport`, `SinkhornResult` or `Discrepancy`, or online a `StreamTransport`; None
             before it. Not part of the state, of copies or of pickles.
 
@@ -168,8 +176,8 @@ class CoresetLoss(nn.Module):
         self.last: Transport | Any = None
         self._memory = Remembered()
         self._held: Held | None = None
-        for name, dimensions in self._buffer_dimensions().items():
-            self.register_buffer(name, torch.empty((0,) * dimensions, dtype=torch.float64))
+        for name, dimensions in self._state_dimensions().items():
+            setattr(self, name, _nothing(dimensions))
 
     @uncompiled
     def forward(
@@ -191,27 +199,34 @@ class CoresetLoss(nn.Module):
         self.last = result
         self.settings.report(result)  # type: ignore[arg-type] # the result is its own
         if self.training and not isinstance(result, Discrepancy):
-            self.potential = result.potential
+            with plain_modes():
+                self.potential = result.potential.clone(memory_format=torch.contiguous_format)  # `last` keeps its own
         return value
 
-    def _follow(self, settings: OnlineSettings, *inputs: Any) -> Tensor:
+    def _follow(self, settings: OnlineSettings, points: Any, *inputs: Any) -> Tensor:
         """The value of a batch of a stream, which is remembered in training mode."""
-        value, found = stream_value(settings, self._memory_of_stream(), *inputs)
+        value, found = stream_value(settings, self._memory_of_stream(points), points, *inputs)
         self.last = found.transport
         if self.training:
             self._held = Held(found.memory)
-            self._buffers.update(self._held.tensors)  # 13 calls of setattr would take longer than the batch
+            self.__dict__.update(self._held.tensors)  # 13 calls of setattr would take longer than the batch
             report(found)
         return value
 
-    def _memory_of_stream(self) -> Memory | None:
-        """What the buffers hold, read again if others have written there."""
-        if self._held is None or not self._held.is_in(self._buffers):
-            tensors = {name: getattr(self, name) for name in MEMORY_DIMENSIONS}
-            self._held = Held(Memory.from_tensors(tensors)) if self.potential.numel() else None
-        return None if self._held is None else self._held.memory
+    def _memory_of_stream(self, points: Any) -> Memory | None:
+        """What is remembered, where the points are, and read again if others have written there."""
+        if not self.potential.numel():
+            return None
+        device = points.device if isinstance(points, Tensor) else self.potential.device
+        if self._held is None or self.potential.device != device or not self._held.is_in(self.__dict__):
+            with plain_modes():
+                tensors = {name: _usable(self.__dict__[name], device) for name in MEMORY_DIMENSIONS}
+            self.__dict__.update(tensors)
+            self._held = Held(Memory.from_tensors(tensors))
+        return self._held.memory
 
-    def _buffer_dimensions(self) -> dict[str, int]:
+    def _state_dimensions(self) -> dict[str, int]:
+        """Number of dimensions of each tensor that is remembered, by name."""
         return MEMORY_DIMENSIONS if self.online else {"potential": 1}
 
     def extra_repr(self) -> str:
@@ -239,35 +254,88 @@ class CoresetLoss(nn.Module):
         return settings is not None and name in settings.__dataclass_fields__
 
     def __getstate__(self) -> dict[str, Any]:
-        """The module without its last result and its memory, which know tensors as large as the samples.
+        """The module without its last result and its memory, which know tensors as large as the samples."""
+        return {**self.__dict__, "last": None, "_memory": Remembered(), "_held": None}
 
-        The potential is its own: a shallow copy, which shares parameters, would write to it.
-        """
-        return {
-            **self.__dict__,
-            "_buffers": dict(self._buffers),
-            "last": None,
-            "_memory": Remembered(),
-            "_held": None,
-        }
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Modules that were pickled when their memory was in buffers are read too."""
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        for name in self._state_dimensions():
+            if name in self._buffers:
+                self.__dict__[name] = self._buffers.pop(name)
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
-        """Take buffers of any length: it is not known before the first call how many points there are."""
-        for name, dimensions in self._buffer_dimensions().items():
-            saved = state_dict.get(prefix + name)
-            if isinstance(saved, Tensor) and saved.dim() == dimensions:
-                setattr(self, name, getattr(self, name).new_empty(saved.shape))
-        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        for name in self._state_dimensions():
+            tensor = getattr(self, name)
+            destination[prefix + name] = tensor if keep_vars else tensor.detach()
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Take tensors of any length: it is not known before the first call how many points there are."""
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
+        keys = {prefix + name: name for name in self._state_dimensions()}
+        unexpected_keys[:] = [key for key in unexpected_keys if key not in keys]
+        if strict:
+            missing_keys += [key for key in keys if key not in state_dict]
+        assign = local_metadata.get("assign_to_params_buffers", False)
+        loaded = {}
+        for key, name in keys.items():
+            if key in state_dict:
+                try:
+                    loaded[name] = self._loaded(name, state_dict[key], assign)
+                except (TypeError, ValueError, RuntimeError) as error:
+                    error_msgs.append(f"{key}: {error}")
+        if len(loaded) == sum(key in state_dict for key in keys):  # all or nothing
+            self.__dict__.update(loaded)
+
+    def _loaded(self, name: str, saved: Any, assign: bool) -> Tensor:
+        """What to remember of a tensor from a state dict."""
+        dimensions = self._state_dimensions()[name]
+        if not isinstance(saved, Tensor):
+            raise TypeError(f"got a {type(saved).__name__}; expected a tensor.")
+        if saved.dim() != dimensions:
+            raise ValueError(
+                f"size mismatch: got shape {tuple(saved.shape)}; expected a {dimensions}-dimensional tensor."
+            )
+        if saved.is_meta:
+            raise ValueError("got a tensor on the meta device, which has no values. Load a state dict that has some.")
+        device = getattr(self, name).device
+        with plain_modes():
+            kept = saved.detach().to(saved.device if assign or device.type == "meta" else device, torch.float64)
+            return kept if assign else kept.clone(memory_format=torch.contiguous_format)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> CoresetLoss:
-        """Buffers follow the module to a device, and keep their float64."""
-        before = dict(self._buffers)
+        """What is remembered follows the module to a device, and keeps its float64."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        for name, tensor in before.items():
-            now = self._buffers[name]
-            if tensor is not None and now is not None and now.dtype != tensor.dtype:
-                self._buffers[name] = tensor.to(now.device)
+        for name, dimensions in self._state_dimensions().items():
+            before = getattr(self, name)
+            now = fn(before)
+            if before.is_meta or now.is_meta:  # values are lost there, and `to_empty` brings none back
+                before = now = _nothing(dimensions).to(now.device)
+            self.__dict__[name] = now if now.dtype == before.dtype else before.to(now.device)
         return self
+
+
+def _nothing(dimensions: int) -> Tensor:
+    """What is remembered before the first call."""
+    return torch.empty((0,) * dimensions, dtype=torch.float64)
+
+
+def _usable(tensor: Tensor, device: torch.device) -> Tensor:
+    """The same on a device, as a tensor that counts what is written to it, which inference tensors do not."""
+    tensor = tensor.to(device)
+    return tensor.clone() if tensor.is_inference() else tensor
 
 
 def make_settings(divergence: str, options: dict[str, Any], *, online: bool = False) -> Settings:

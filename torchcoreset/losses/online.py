@@ -8,23 +8,24 @@ inwards. At a potential that the batch has had no part in, the batch's value and
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
-from ..errors import DriftWarning
+from ..errors import DriftWarning, warn_user
 from ..tensors import is_real
 from ..transport.choose import check_engine
 from ..transport.cost import paired_gradient
 from ..transport.problem import check_power
-from ..transport.ranks import as_ranks, check_group
+from ..transport.ranks import as_ranks, check_group, told_to
 from ..transport.shard import Shard, problem_with
 from ..transport.stream import Followed, Memory, follow, see
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .wasserstein import as_inputs
+
+CALL = "CoresetLoss(online=True)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,7 @@ class OnlineSettings:
 
 
 class Held:
-    """What is in the buffers of a module: the object itself, which knows a solver.
+    """What a module remembers: the object itself, which knows a solver.
 
     Attributes:
         memory: of a stream.
@@ -60,12 +61,9 @@ class Held:
         self.tensors = memory.tensors()
         self._written = self._writes()
 
-    def is_in(self, buffers: Mapping[str, Tensor | None]) -> bool:
-        """Whether these are its tensors still.
-
-        Others may have replaced them or, as DistributedDataParallel does, written to them.
-        """
-        return self._written == self._writes() and all(buffers[name] is held for name, held in self.tensors.items())
+    def is_in(self, attributes: Mapping[str, Any]) -> bool:
+        """Whether these are its tensors still: others may have replaced them, or written to them."""
+        return self._written == self._writes() and all(attributes[name] is held for name, held in self.tensors.items())
 
     def _writes(self) -> int:
         return sum([tensor._version for tensor in self.tensors.values()])
@@ -79,7 +77,7 @@ def report(found: Followed) -> None:
             "of the last batches' columns differ from those of all remembered by more than chance explains. "
             f"{found.transport.status.remedy}"
         )
-        warnings.warn(DriftWarning(message, found.transport), stacklevel=3)
+        warn_user(DriftWarning(message, found.transport))
 
 
 def stream_value(
@@ -90,11 +88,15 @@ def stream_value(
     The gradients are those of the value itself with the potential held fixed: nothing is neglected but the potential's
     own motion, whose part vanishes at the best potential (envelope theorem).
     """
+    ranks = as_ranks(settings.group)
+    agreed = {"forgetting": settings.forgetting, "engine": settings.engine}
+    with told_to(ranks, CALL):
+        inputs = as_inputs(points, samples, point_weights, sample_weights)
 
     def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
         problem, seen = problem_with(
-            as_ranks(settings.group), "CoresetLoss(online=True)", x, y, settings.p, point_weights, sample_weights,
-            lambda problem: see(memory, problem, x, y, settings.engine),
+            ranks, CALL, x, y, settings.p, point_weights, sample_weights,
+            lambda problem: see(memory, problem, x, y, settings.engine), settings=agreed,
         )  # fmt: skip
         found = follow(memory, problem, x, y, seen, forgetting=settings.forgetting, engine=settings.engine)
         result = found.transport
@@ -110,4 +112,4 @@ def stream_value(
         union = (result.value, float(problem.a.sum())) if isinstance(problem, Shard) else None
         return Solved(result.value, found, derivatives, union)
 
-    return attach("CoresetLoss(online=True)", solve_now, *as_inputs(points, samples, point_weights, sample_weights))
+    return attach(CALL, solve_now, *inputs)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import torch
 from torch import Tensor
 
+from ..errors import warn_user
 from ..tensors import is_real
 from ..transport.deterministic import column_medians
 from ..transport.problem import Problem
@@ -70,14 +70,13 @@ def diameter(problem: Problem) -> float:
 
 
 def warn_if_beyond(blur: float, diameter: float, name: str) -> None:
-    """Warn, at the caller's caller's caller, if the blur exceeds the diameter of the data, so that little is left.
+    """Warn if the blur exceeds the diameter of the data, so that little is left.
 
     Data that all coincide have no diameter, and nothing to lose.
     """
     if 0 < diameter < blur:
-        warnings.warn(
+        message = (
             f"{name}: a blur of {blur:.3g} exceeds the diameter of the data, {diameter:.3g}: little more than means is "
-            "compared. Give blur in the unit of the data, or relative_blur as a fraction of their scale.",
-            UserWarning,
-            stacklevel=4,
+            "compared. Give blur in the unit of the data, or relative_blur as a fraction of their scale."
         )
+        warn_user(UserWarning(message))

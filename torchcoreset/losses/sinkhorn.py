@@ -11,14 +11,13 @@ semi-duals at their potentials, so they err by the plans' marginal errors, and t
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from torch import Tensor
 
-from ..errors import ConvergenceWarning
+from ..errors import ConvergenceWarning, warn_user
 from ..tensors import check_count, is_real
 from ..transport.choose import check_engine
 from ..transport.entropic import Entropic
@@ -251,7 +250,7 @@ class SinkhornSettings:
             f"points after {result.steps} passes; {self.allowed:.1e} was asked for. Gradients err by more than that. "
             f"{remedy}"
         )
-        warnings.warn(ConvergenceWarning(message, result), stacklevel=3)
+        warn_user(ConvergenceWarning(message, result))
 
 
 class _Terms:

@@ -11,7 +11,7 @@ from torch import Tensor
 from ..tensors import check_count, real_tensor
 from ..transport.choose import check_engine
 from ..transport.problem import check_power
-from ..transport.ranks import as_ranks, check_group
+from ..transport.ranks import as_ranks, check_group, told_to
 from ..transport.result import Status, Transport
 from ..transport.shard import problem_on
 from ..transport.solve import EXACT_GAP, check_tolerance, report_unconverged, solve
@@ -59,6 +59,7 @@ def wasserstein(
         ValueError: unusable inputs, named. Nothing is changed.
         RuntimeError: a second derivative was asked for, or the engine asked for cannot compile.
         ImportError: the engine asked for is not installed.
+        RankError: another rank failed, has other points or settings, or did not call within the group's timeout.
 
     Warns:
         ConvergenceWarning: the tolerance was not reached.
@@ -77,9 +78,10 @@ def wasserstein(
 
     Source: Claici, Genevay, Solomon (2020), section 4, with the factors of the gradients put right.
     """
-    settings = WassersteinSettings(
-        p=p, tolerance=tolerance, exact=exact, max_steps=max_steps, engine=engine, group=group
-    )
+    with told_to(as_ranks(group), "wasserstein"):
+        settings = WassersteinSettings(
+            p=p, tolerance=tolerance, exact=exact, max_steps=max_steps, engine=engine, group=group
+        )
     value, result = settings.evaluate(points, samples, point_weights, sample_weights, start=start)
     settings.report(result)
     return value
@@ -114,26 +116,29 @@ class WassersteinSettings:
         memory: Remembered | None = None,
     ) -> tuple[Tensor, Transport]:
         """The value with its gradients, and the `Transport` it comes from, whatever its status."""
-        exact = self.exact
+        exact, ranks = self.exact, as_ranks(self.group)
         accuracy = EXACT_GAP if exact else self.tolerance
+        settings = {"tolerance": self.tolerance, "exact": exact, "max_steps": self.max_steps, "engine": self.engine}
+        with told_to(ranks, "wasserstein"):
+            inputs = as_inputs(points, samples, point_weights, sample_weights)
 
         def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
             problem = problem_on(
-                as_ranks(self.group), "transport", x, y, self.p, point_weights, sample_weights,
-                dtype=torch.float64 if exact else None, state=start,
+                ranks, "wasserstein", x, y, self.p, point_weights, sample_weights,
+                dtype=torch.float64 if exact else None, state=start, settings=settings,
             )  # fmt: skip
             result = solve(
                 problem, tolerance=accuracy, exact=exact, start=start, max_steps=self.max_steps, engine=self.engine
             )
             return solved_plan(problem, result.value, result, result.plan, result.potential, result.transform, x, y)
 
-        return attach("wasserstein", solve_now, *as_inputs(points, samples, point_weights, sample_weights))
+        return attach("wasserstein", solve_now, *inputs)
 
     def report(self, result: Transport) -> None:
         """Raise for an exact solve that fell short, warn for another."""
         if result.status is not Status.CONVERGED:
             accuracy = EXACT_GAP if self.exact else self.tolerance
-            report_unconverged(result, accuracy, exact=self.exact, stacklevel=4)
+            report_unconverged(result, accuracy, exact=self.exact)
 
 
 def as_inputs(points: Any, samples: Any, point_weights: Any, sample_weights: Any) -> Inputs:

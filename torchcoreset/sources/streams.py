@@ -1,11 +1,11 @@
 """One-shot streams: iterators and generators of batches."""
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 from torch import Generator, Tensor
 
+from ..errors import warn_user
 from ..tensors import check_count
 from .layout import PLAIN, Layout
 from .reading import Reader
@@ -59,12 +59,11 @@ class StreamSource(Source):
         if rows is None:
             raise self._ended()
         if count is not None and len(rows) < count:
-            warnings.warn(
+            message = (
                 f"source: the {self._kind} ended after {len(rows)} of {count} rows; going on with these. "
-                f"Pass a list of batches or a DataLoader to read them more than once.",
-                UserWarning,
-                stacklevel=3,
+                f"Pass a list of batches or a DataLoader to read them more than once."
             )
+            warn_user(UserWarning(message))
         return rows
 
     def _ended(self) -> ValueError:

@@ -186,12 +186,15 @@ class Stocks(Market):
         self._sent += amount
 
 
-def spread(rows: Ints, cols: Ints, mass: Floats, surplus: Floats) -> tuple[Ints, Ints, Floats]:
+def spread(
+    rows: Ints, cols: Ints, mass: Floats, surplus: Floats, along: tuple[Floats, Floats] | None = None
+) -> tuple[Ints, Ints, Floats]:
     """Move whatever surplus is left to whichever cell lacks it (north-west corner rule); always feasible, not optimal.
 
     Args:
-        rows, cols, mass: (entries,) a plan.
+        rows, cols, mass: (entries,) a plan; of each cell the first entries leave.
         surplus: (n,) its column sums minus the point weights.
+        along: a coordinate of each row and of each point; mass is matched in their order, so that little goes far.
 
     Returns:
         Entries of a plan whose column sums are the point weights.
@@ -204,6 +207,9 @@ def spread(rows: Ints, cols: Ints, mass: Floats, surplus: Floats) -> tuple[Ints,
     leaving = np.clip(np.maximum(surplus, 0.0)[cols] - before, 0.0, mass)
     movers = np.flatnonzero(leaving > 0)
     takers = np.flatnonzero(surplus < 0)
+    if along is not None:
+        movers = movers[np.argsort(along[0][rows[movers]], kind="stable")]
+        takers = takers[np.argsort(along[1][takers], kind="stable")]
     sent, wanted = np.cumsum(leaving[movers]), np.cumsum(-surplus[takers])
     ends = np.union1d(sent, wanted)
     pieces = np.diff(ends, prepend=0.0)

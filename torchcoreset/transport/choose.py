@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import warnings
 
 import torch
 
+from ..errors import warn_user
 from .dense import DenseEngine
 from .engine import Engine
 from .problem import Problem, within_range
@@ -99,12 +99,11 @@ def _keops(problem: Problem) -> Engine:
 def warn_of_dimensions(d: int) -> None:
     """Warn if KeOps was asked for in more dimensions than it is good for."""
     if d > KEOPS_DIMENSIONS:
-        warnings.warn(
+        message = (
             f"engine: 'keops' was asked for in {d} dimensions; its code is unrolled over them, so that it compiles for "
-            f"minutes and runs slowly beyond {KEOPS_DIMENSIONS}. Use engine='dense'.",
-            UserWarning,
-            stacklevel=3,
+            f"minutes and runs slowly beyond {KEOPS_DIMENSIONS}. Use engine='dense'."
         )
+        warn_user(UserWarning(message))
 
 
 def _triton(problem: Problem) -> Engine:

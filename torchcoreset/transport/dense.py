@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -21,7 +20,7 @@ from .deterministic import mass_by_cell
 from .engine import Engine, Entries, Meter, SoftEngine, SoftSums, exponential_
 from .nearest import FEW, lowest_in_columns, lowest_in_rows, two_lowest_in_columns, two_lowest_in_rows
 from .overlap import DENSE_POINTS
-from .problem import Problem
+from .problem import Problem, as_float64
 
 T = TypeVar("T")
 
@@ -40,9 +39,12 @@ class DenseEngine(Engine):
         self._x2 = problem.x.square().sum(1)
         self._block = max(16, self._elements // len(problem.x))  # samples of one
 
-    @cached_property
+    @property
     def _y2(self) -> Tensor:
-        return self.problem.y.square().sum(1)  # a hard pass for p = 2 has no use for it
+        return self.problem.squares
+
+    def in_float64(self, problem: Problem) -> Engine:
+        return DenseEngine(as_float64(problem))
 
     def _two_nearest(self, v: Tensor) -> tuple[Tensor, Tensor]:
         found = self._sought(v, two_lowest_in_columns, two_lowest_in_rows)

@@ -53,7 +53,8 @@ def features(samples: Tensor, mean: Callable[[Tensor], Tensor], origin: Tensor) 
 
 def first_moments(origin: Tensor, means: Tensor, worth: float) -> Moments:
     """What a first batch leaves behind: its mean (d,), and its `features` about that."""
-    return Moments(origin=origin, long=means, recent=means, spans=origin.new_tensor([1.0, 1 / worth, 1 / worth]))
+    spans = origin.new_tensor([1.0, 1 / worth, 1 / worth])
+    return Moments(origin=origin.clone(), long=means.clone(), recent=means.clone(), spans=spans)
 
 
 def watched(moments: Moments, means: Tensor, worth: float, share: float, forgetting: float) -> tuple[Moments, bool]:
@@ -76,7 +77,7 @@ def watched(moments: Moments, means: Tensor, worth: float, share: float, forgett
     due = age // EVERY > (age - share) // EVERY
     has_moved = due and age >= FEWEST and recent_noise * SAMPLES <= 1 and far_apart(long, recent, recent_noise)
     if has_moved:  # what was long ago says nothing any more
-        long, long_noise, age = recent, recent_noise, min(age, REMAINS)
+        long, long_noise, age = recent.clone(), recent_noise, min(age, REMAINS)
     spans = moments.spans.new_tensor([age, long_noise, recent_noise])
     return Moments(origin=moments.origin, long=long, recent=recent, spans=spans), has_moved
 

@@ -19,14 +19,18 @@ from functools import cached_property, lru_cache
 import torch
 from torch import Tensor
 
-from .cost import paired
+from .cost import paired, pairwise_exact
 from .deterministic import mass_by_cell
+from .nearest import two_lowest_in_rows
 from .problem import Problem
+from .rounding import RESOLUTION, doubtful, from_differences, of_sums
 
 # Elements of one block of work: 2 MiB in float32, which stays in cache (measured: larger blocks are up to twice
 # slower on CPUs, smaller ones are bound by launch time).
 CHUNK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}
 PICKED = 1 << 23  # numbers of samples that are picked out at once: 32 MiB in float32
+# Differences that take no longer than a few small calls, and the part of a pass that they may take in any case.
+SOON, MANY = 1 << 17, 64
 HUGE = 1 << 24  # samples beyond which a subsample is not the head of a shuffle of all
 # 2^-46 is 1e-14, below what a sum of float32 shares resolves, and its square times a weight of 1e-9 is still
 # a normal float32. Denormals are 10 times slower on CPUs.
@@ -44,7 +48,8 @@ class HardPass:
         slack: (m,) distance in c - v from the nearest to the second nearest point (infinite when n = 1), or less.
         mass: (n,) float64 mass of each cell.
         mean: of the cost over all samples.
-        dual: semi-dual value, a lower bound of W_p^p.
+        error: how far the semi-dual may lie below what the costs sum up to, by rounding.
+        dual: semi-dual value less that error, a lower bound of W_p^p.
     """
 
     potential: Tensor
@@ -53,6 +58,7 @@ class HardPass:
     slack: Tensor
     mass: Tensor
     mean: float
+    error: float
     dual: float
 
 
@@ -157,7 +163,13 @@ class SoftEngine(ABC):
 
 
 class Engine(SoftEngine):
-    """Hard and soft passes over all points."""
+    """Hard and soft passes over all points.
+
+    Attributes:
+        accuracy: part of the mean cost that rounding may take from a lower bound before samples are looked at again.
+    """
+
+    accuracy = 1e-6
 
     def __init__(self, problem: Problem, meter: Meter | None = None) -> None:
         super().__init__(problem, meter)
@@ -179,6 +191,10 @@ class Engine(SoftEngine):
         """An engine of the same kind for another problem, on the same meter."""
         return type(self)(problem, self.meter)
 
+    @abstractmethod
+    def in_float64(self, problem: Problem) -> Engine:
+        """An engine for some samples of the problem in float64, on a meter of its own."""
+
     def apart(self, problem: Problem) -> Engine:
         """The same with a meter of its own."""
         return type(self)(problem)
@@ -190,31 +206,71 @@ class Engine(SoftEngine):
         of the others is what is certainly left of it.
         """
         problem = self.problem
+        centred = v - v.mean()  # an offset moves no cell, but float32 would round v to it
         if near is None:
-            cell, slack = self._two_nearest(v - v.mean())  # an offset moves no cell, but float32 would round v to it
+            cell, slack = self._two_nearest(centred)
             cost, looked = self._cost_to(cell), len(cell)
         else:
             cell, cost, slack, looked = self._renewed(v, near)
-        held, mean, value, count = problem.added(
-            self._held(cell), problem.a @ cost, problem.a @ (cost - v[cell]), problem.a.new_tensor(looked)
+        lost = self._settled(centred, cell, cost, slack)
+        held, costs, value, lost, count = problem.added(
+            self._held(cell), problem.a @ cost, problem.a @ (cost - centred[cell]), lost, problem.a.new_tensor(looked)
         )
         self.meter.spent += float(count) * len(v) / self.meter.unit
-        return HardPass(v, cell, cost, slack, self._mass(held), float(mean), float(value + problem.b @ v))
+        mass, mean = self._mass(held), float(costs)
+        turnover = float((mass + problem.b) @ centred.abs())
+        error = float(lost) + of_sums(mean, turnover, problem.x.shape[1], problem.p)
+        dual = float(value + problem.b @ centred) - (error if error > RESOLUTION * mean else 0.0)
+        return HardPass(v, cell, cost, slack, mass, mean, error, dual)
 
     def _renewed(self, v: Tensor, near: HardPass) -> tuple[Tensor, Tensor, Tensor, int]:
         """Cells, costs and slacks at v, (m,), from those at a potential near it, and how many samples were looked at.
 
         No sample stays farther behind its second nearest point than the largest rise is above that of its own cell.
         """
-        problem, rise = self.problem, v - near.potential
+        problem, rise, centred = self.problem, v - near.potential, v - v.mean()
         slack = near.slack - (rise.max() - rise).to(near.slack.dtype)[near.cell]
-        close = (slack <= 8 * problem.rounding).nonzero()[:, 0]
         cell, cost = near.cell.clone(), near.cost.clone()
+        close, _ = doubtful(problem, centred, cell, cost, slack)
         for some in torch.split(close, max(1, PICKED // problem.x.shape[1])) if len(close) else ():
             part = self.apart(replace(problem, y=problem.y[some], a=problem.a[some]))
-            cell[some], slack[some] = part._two_nearest(v - v.mean())
+            cell[some], slack[some] = part._two_nearest(centred)
             cost[some] = part._cost_to(cell[some])
         return cell, cost, slack, len(close)
+
+    def _settled(self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor) -> Tensor:
+        """How far the mean of the minima of c - v may lie below what was found, 0-d.
+
+        Where that matters or is soon done, samples whose cell is in doubt are looked at again, in float64 and then from
+        differences: their entries of `cell`, `cost` and `slack` (m,) are overwritten.
+        """
+        problem = self.problem
+        index, loss = doubtful(problem, v, cell, cost, slack)
+        lost = problem.a[index] @ loss
+        if not len(index):
+            return lost
+        if len(index) * problem.x.numel() > max(SOON, problem.y.numel() * len(v) / MANY):
+            if not bool(lost > self.accuracy * (problem.a @ cost)):
+                return lost
+            if problem.x.dtype != torch.float64:
+                part = self.in_float64(replace(problem, y=problem.y[index], a=problem.a[index]))
+                part.accuracy = self.accuracy
+                cells, gap = part._two_nearest(v)
+                costs, gap = part._cost_to(cells), gap.to(slack.dtype)
+                lost = part._settled(v, cells, costs, gap)
+                cell[index], cost[index], slack[index] = cells, costs, gap
+                return lost
+        lost = torch.zeros_like(lost)
+        x, top = problem.x.double(), float(v.max())
+        for some in torch.split(index, max(1, self._elements // max(x.shape))):
+            reduced = pairwise_exact(problem.y[some].double(), x, problem.p) - v
+            lowest, cell[some], second = two_lowest_in_rows(reduced)
+            cost[some] = paired(problem.y[some], problem.x[cell[some]], problem.p)
+            gap = second - lowest
+            slack[some] = gap.to(slack.dtype)
+            error = from_differences(lowest, top, x.shape[1], problem.p)
+            lost += problem.a[some] @ (2 * error - gap).clamp(min=0)
+        return lost
 
     def nearest(self, v: Tensor) -> Tensor:
         """Index of the point nearest in c - v to each sample here, (m,) int64, for a centred v: `hard` without sums."""

@@ -14,6 +14,7 @@ from .deterministic import mass_by_cell
 from .engine import Engine
 
 WITHIN = 4.0  # mean slacks of the samples of its cell: points within that are listed for a sample
+TWINS = 1e-9  # mean slack over mean cost, below which every point has another in its place
 
 
 def listed(engine: Engine, cell: Tensor, slack: Tensor, v: Tensor, lacks: Tensor, widen: int = 1) -> Lists:
@@ -27,14 +28,18 @@ def listed(engine: Engine, cell: Tensor, slack: Tensor, v: Tensor, lacks: Tensor
         cell, slack: (k,) of each, as in `HardPass`.
         v: (n,) potential.
         lacks: (n,) mass that each cell lacks; these are listed by their own samples and by more than what they lack.
-        widen: times as far; beyond 1 also no less far than the mean slack of all says.
+        widen: times as far; beyond 1 also no less far than the mean slack of all says, or the mean cost where points
+            coincide.
     """
     x, b = engine.problem.x, engine.problem.b
     k, n = len(cell), len(v)
     slack = slack.double()
     scale = mass_by_cell(cell, slack, n) / torch.bincount(cell, minlength=n).clamp(min=1)
     if widen > 1:
-        scale = scale.clamp(min=float(slack.mean()))
+        everywhere = float(slack.mean())
+        own_cost = float(paired(engine.problem.y, x[cell], engine.problem.p).mean())
+        # Of points that all have a twin, no slack tells how far the others are.
+        scale = scale.clamp(min=everywhere if everywhere > TWINS * own_cost else own_cost)
     supply = torch.where(lacks > 0, b + widen * lacks, 0.0)
     rows, cols, _ = engine.lists(v, widen * WITHIN * scale[cell], supply)
     own = torch.arange(k, device=v.device) * n + cell

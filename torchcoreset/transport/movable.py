@@ -1,4 +1,4 @@
-"""The samples that may have to change cell: those of each cell that lose least by it.
+"""The samples that may have to change cell: those of each cell that lose least by it, and those a starved cell wants.
 
 n cells      k samples, sorted by cell and then by slack
 """
@@ -32,6 +32,13 @@ class Movable:
     def picked(self, index: Tensor) -> Movable:
         """Some of these."""
         return Movable(self.y[index], self.a[index], self.cell[index], self.slack[index], self.index[index])
+
+    def with_more(self, more: Movable) -> Movable:
+        """These and others, sorted by cell."""
+        pairs = ((self.y, more.y), (self.a, more.a), (self.cell, more.cell), (self.slack, more.slack))
+        y, a, cell, slack = (torch.cat(pair) for pair in pairs)
+        both = Movable(y, a, cell, slack, torch.cat((self.index, more.index)))
+        return both.picked(torch.argsort(both.cell, stable=True))
 
 
 def within_quota(cell: Tensor, quota: Tensor) -> Tensor:

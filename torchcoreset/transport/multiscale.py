@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .engine import Engine, SoftPass
 from .newton import LOOSE, TIGHT, anneal
-from .problem import Problem, mean_square
+from .problem import Problem
 
 FEWER = 8  # points that one of the next coarser problem stands for
 FEWEST = 32  # points of the coarsest problem: below 256 points a start from nothing is faster (measured)
@@ -50,9 +50,8 @@ def first_potential(engine: Engine, least: float) -> tuple[Tensor, float]:
     """A potential (n,) to begin with, and the smoothing at which to begin; `least` as for `anneal`."""
     problem = engine.problem
     if len(problem.x) < FEWER * FEWEST:
-        spread = problem.square + mean_square(problem.x, problem.b)
         tiny = torch.finfo(problem.x.dtype).tiny  # where all coincide; its own power may be zero
-        return torch.zeros_like(problem.b), max(max(spread, tiny) ** (problem.p / 2), tiny)
+        return torch.zeros_like(problem.b), max(max(problem.spread, tiny) ** (problem.p / 2), tiny)
     coarser = engine.on(merged(engine))
     v, _, eta = coarse_potential(coarser, least, SPLIT)
     few = coarse_sample(coarser)

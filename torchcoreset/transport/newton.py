@@ -18,13 +18,14 @@ from .engine import SoftEngine, SoftPass
 from .untangle import untangled
 
 SHRINK = 4.0  # eta divided by this at each stage: 2 is safer and slower, 8 needs more line search (measured)
-STAGES = 16  # 4^16: more than float64 can tell apart
+STAGES = 26  # 4^26 is 2^52: more than float64 can tell apart
 UNDECIDED = 10  # samples a point that should remain undecided between it and its neighbours
 STEPS = 12  # a stage
 STARVED = 1.0  # |log(mass / b)| of the worst point from which Sinkhorn's step is taken
 HALVINGS = 8  # of one step
 PATIENCE, LOST = 3, 1.0  # steps after which a relative mass error above this will not go away by itself
 TANGLED = 4096  # points up to which surplus is moved explicitly instead
+UNTANGLING = 10.0  # passes that must be left for it, since it takes as long as many
 LOOSE = 0.5  # largest relative error of a point's mass at which a coarse stage hands over to the next
 TIGHT = 0.05  # and the last stage of a level ends
 
@@ -60,7 +61,8 @@ def climb(
             error = relative_error(b - soft.mass, b)
         if error <= target or engine.exhausted():
             break
-        if step == PATIENCE and error > LOST and len(b) <= TANGLED:
+        affordable = engine.meter.limit - engine.meter.spent >= UNTANGLING
+        if step == PATIENCE and error > LOST and len(b) <= TANGLED and affordable:
             v = untangled(engine.problem, v)
             engine.renew(v, eta)
             soft, before = engine.soft(v, eta), math.inf

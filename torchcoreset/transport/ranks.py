@@ -5,21 +5,25 @@ and in one message; rows that all need are gathered in the order of the ranks. E
 numbers, bit for bit, so that all take the same decisions: ranks must run the same software on the same kind of device.
 
 A call begins with `agree`: each rank checks its own inputs and tells the others how that went. So bad input on one
-rank, such as an empty batch, is an error on all of them, and no rank waits for a sum that never comes. Sums that a rank
-can form before it has heard from the others ride in that message, which is as long for all calls. A rank that does not
-call at all is noticed by the group's own timeout.
+rank, such as an empty batch, is an error on all of them, and no rank waits for a sum that never comes. So are settings
+that differ, with which the ranks would part ways in the middle. Sums that a rank can form before it has heard from the
+others ride in that message, which is as long for all calls. A rank that does not call at all is noticed by the group's
+own timeout.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from ..errors import RankError
+from ..tensors import is_real
 
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
@@ -29,13 +33,15 @@ T = TypeVar("T")
 # What ranks may be in the middle of: two ranks in different calls must not add up each other's sums.
 CALLS = (
     "transport", "CoresetLoss(online=True)", "certify", "certify_pushforward", "expectation_error", "build_coreset",
-    "tests",
+    "tests", "wasserstein",
 )  # fmt: skip
 # Numbers that every call begins with. All are as long: gloo aborts the process if two ranks' messages differ in length.
 FACTS = 15
 ROOM = 1008  # numbers more that ride in that message: 8 KiB a rank take no longer than a few bytes
 BITS = 16  # of a number that one round of a selection settles: half a megabyte of counts
 LONGEST = 300  # characters of another rank's error
+LONGEST_SETTINGS = 1000  # and of all its settings
+SAME_EVERYWHERE = "Take the same steps with the same settings, in the same mode and from the same state, everywhere."
 
 
 class Ranks:
@@ -97,17 +103,27 @@ class Ranks:
         ]
 
     def agree(
-        self, call: str, prepare: Callable[[], tuple[T, Sequence[float]]], width: int, why: str = ""
+        self,
+        call: str,
+        prepare: Callable[[], tuple[T, Sequence[float]]],
+        width: int,
+        why: str = "",
+        settings: Mapping[str, Any] | None = None,
     ) -> tuple[T, Tensor]:
         """`agree_with` nothing else: what `prepare` made here, and the numbers of all ranks, (size, width) float64."""
 
         def prepare_alone() -> tuple[T, Sequence[float], Tensor]:
             return *prepare(), torch.empty(0, dtype=torch.float64, device="cpu")
 
-        return self.agree_with(call, prepare_alone, width, why)[:2]
+        return self.agree_with(call, prepare_alone, width, why, settings)[:2]
 
     def agree_with(
-        self, call: str, prepare: Callable[[], tuple[T, Sequence[float], Tensor]], width: int, why: str = ""
+        self,
+        call: str,
+        prepare: Callable[[], tuple[T, Sequence[float], Tensor]],
+        width: int,
+        why: str = "",
+        settings: Mapping[str, Any] | None = None,
     ) -> tuple[T, Tensor, Tensor]:
         """Prepare on every rank, and go on only if all could: one message, in which other numbers may ride.
 
@@ -117,24 +133,28 @@ class Ranks:
                 a row (k,) float64 of which they get the first ROOM.
             width: how many numbers, at most FACTS.
             why: what to do if it fails on another rank.
+            settings: numbers, words and None by name, which have to be the same on all ranks.
 
         Returns:
             What `prepare` made here, the numbers of all ranks, (size, width) float64 on the CPU, and their rows,
             (size, ROOM), zeros behind their end.
 
         Raises:
-            RankError: `prepare` failed on another rank, which raises its own error; or that is in another call.
+            RankError: `prepare` failed on another rank, which raises its own error; or that is in another call, or has
+                other settings.
         """
         error, made, facts, row = None, None, [0.0] * FACTS, torch.empty(0, dtype=torch.float64, device="cpu")
         try:
-            made, told, row = prepare()
-            facts[:width] = [float(number) for number in told]
+            made, numbers, row = prepare()
+            facts[:width] = [float(number) for number in numbers]
         except Exception as failure:
             error = failure
-        head = row.new_tensor([CALLS.index(call), error is not None, *facts])
+        written = _written(settings or {})
+        head = row.new_tensor([CALLS.index(call), error is not None, _fingerprint(written), *facts])
         whole = self.table(torch.cat((head, row[:ROOM], row.new_zeros(max(0, ROOM - len(row))))))
         table, rows = whole[:, : len(head)].cpu(), whole[:, len(head) :]
         calls, failed = table[:, 0].long().tolist(), table[:, 1].nonzero()[:, 0].tolist()
+        fingerprints, told = table[:, 2], table[:, 3 : 3 + width]
         if len(set(calls)) > 1:
             others = ", ".join(f"rank {rank} in {CALLS[at]}" for rank, at in enumerate(calls))
             raise RankError(
@@ -148,14 +168,21 @@ class Ranks:
             raise RankError(
                 f"group: {call} failed on rank {failed[0]} of {self.size}: {messages[failed[0]]} {why}".rstrip()
             )
+        if bool((fingerprints != fingerprints[0]).any()):
+            raise RankError(_difference(self._texts(written, LONGEST_SETTINGS)))
         assert made is not None
-        return made, table[:, 2 : 2 + width], rows
+        return made, told, rows
 
     def agree_on(
-        self, call: str, prepare: Callable[[], tuple[T, Sequence[float]]], names: Sequence[str], why: str = ""
+        self,
+        call: str,
+        prepare: Callable[[], tuple[T, Sequence[float]]],
+        names: Sequence[str],
+        why: str = "",
+        settings: Mapping[str, Any] | None = None,
     ) -> T:
         """As `agree`, for numbers of these names that have to be the same on all ranks."""
-        made, facts = self.agree(call, prepare, len(names), why)
+        made, facts = self.agree(call, prepare, len(names), why, settings)
         check_same(names, facts)
         return made
 
@@ -176,10 +203,10 @@ class Ranks:
             found |= digit << shift
         return torch.tensor(found, dtype=kind, device=values.device).view(values.dtype)
 
-    def _texts(self, text: str) -> list[str]:
-        """A text from every rank."""
-        sent = list(text[:LONGEST].encode())[: 4 * LONGEST]
-        row = torch.zeros(4 * LONGEST, dtype=torch.uint8, device="cpu")
+    def _texts(self, text: str, longest: int = LONGEST) -> list[str]:
+        """A text from every rank, cut to so many characters."""
+        sent = list(text[:longest].encode())
+        row = torch.zeros(4 * longest, dtype=torch.uint8, device="cpu")
         row[: len(sent)] = torch.tensor(sent, dtype=torch.uint8, device="cpu")
         return [bytes(line).rstrip(b"\0").decode(errors="replace") for line in self.table(row).tolist()]
 
@@ -207,9 +234,56 @@ def agreed(
     prepare: Callable[[], tuple[T, Sequence[float]]],
     names: Sequence[str] = (),
     why: str = "",
+    settings: Mapping[str, Any] | None = None,
 ) -> T:
     """`Ranks.agree_on`; without ranks what `prepare` makes."""
-    return prepare()[0] if ranks is None else ranks.agree_on(call, prepare, names, why)
+    return prepare()[0] if ranks is None else ranks.agree_on(call, prepare, names, why, settings)
+
+
+@contextmanager
+def told_to(ranks: Ranks | None, call: str) -> Iterator[None]:
+    """An error in here, before the first message of a call, is told to the other ranks, which would wait in vain."""
+    try:
+        yield
+    except Exception as error:
+        if ranks is not None:
+            failure = error
+
+            def fail() -> tuple[None, Sequence[float]]:
+                raise failure
+
+            ranks.agree(call, fail, 0, "Give every rank settings and inputs that can be used.")
+        raise
+
+
+def _written(settings: Mapping[str, Any]) -> str:
+    """Settings as a text: a line for each, in which equal numbers look alike whatever their type."""
+    return "\n".join(f"{name}={_text_of(value)}" for name, value in settings.items())
+
+
+def _text_of(value: Any) -> str:
+    if not is_real(value):
+        return repr(value)
+    number = float(value)
+    return repr(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+
+
+def _fingerprint(text: str) -> int:
+    """A number of 48 bits, which float64 holds, that changes with the text."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest(), "big")
+
+
+def _difference(texts: Sequence[str]) -> str:
+    """Of the settings of all ranks, which one differs and how."""
+    first, *others = [dict(line.split("=", 1) for line in text.splitlines() if "=" in line) for text in texts]
+    for rank, other in enumerate(others, 1):
+        for name in (*first, *other):
+            if first.get(name) != other.get(name):
+                return (
+                    f"{name}: got {other.get(name)} on rank {rank} and {first.get(name)} on rank 0; expected the same "
+                    f"on all ranks. {SAME_EVERYWHERE}"
+                )
+    return f"group: the ranks have other settings; expected the same on all ranks. {SAME_EVERYWHERE}"
 
 
 def totals_of(ranks: Ranks | None) -> Callable[[Tensor], Tensor]:
@@ -231,7 +305,7 @@ def check_same(names: Sequence[str], facts: Tensor) -> None:
             raise RankError(
                 f"{name}: rank {other[0]} has others than rank 0 ({float(column[other[0]]):.17g} and "
                 f"{float(column[0]):.17g}); expected the same on all ranks. Broadcast points and weights from rank 0, "
-                "as DistributedDataParallel does, and take the same steps with the same settings everywhere."
+                f"as DistributedDataParallel does. {SAME_EVERYWHERE}"
             )
 
 

@@ -221,7 +221,7 @@ def begin(engine: Engine, points: Tensor) -> Running:
         v, soft, eta = coarse_potential(engine, least)
         v, soft, eta = anneal(engine.subsample(FINE * len(v)), v, eta, least)
         overlap, ambiguity = soft.overlap, soft.ambiguity
-    anchor = points.to(torch.float64, copy=True)  # an optimizer writes to the points
+    anchor = _copied(points)
     v = v - problem.b @ v
     curvature = with_diagonal(overlap / eta, problem.b / eta)
     walls = boundaries(curvature, v, anchor, problem.p)
@@ -232,8 +232,13 @@ def begin(engine: Engine, points: Tensor) -> Running:
     )  # fmt: skip
     return Running(
         potential=v, curvature=curvature, coupling=walls.coupling, pull=walls.pull, anchor=anchor,
-        residual=zeros, overdue=zeros, counters=counters.to_tensor(v),
+        residual=zeros.clone(), overdue=zeros.clone(), counters=counters.to_tensor(v),
     )  # fmt: skip
+
+
+def _copied(points: Tensor) -> Tensor:
+    """Points to remember, which an optimizer does not write to, in the layout in which files keep them."""
+    return points.to(torch.float64, copy=True, memory_format=torch.contiguous_format)
 
 
 def moved(running: Running, points: Tensor, b: Tensor) -> Running | None:
@@ -241,7 +246,7 @@ def moved(running: Running, points: Tensor, b: Tensor) -> Running | None:
 
     None where it is not finite, because potential, curvature or boundaries are not.
     """
-    anchor = points.to(torch.float64, copy=True)
+    anchor = _copied(points)
     shift = anchor - running.anchor
     v = running.potential
     if len(v) > 1:

@@ -10,7 +10,7 @@ that one process would pick from the union in the order of the ranks, and all th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -31,7 +31,6 @@ WHY = "Skip the step on every rank, or repair that rank's input."
 SAME = (
     "number of points",
     "dimension",
-    "power",
     "dtype of the points",
     "use of sample_weights",
     "points",
@@ -184,6 +183,9 @@ class ShardEngine(Engine):
     def apart(self, problem: Problem) -> Engine:
         return type(self._inner)(problem)
 
+    def in_float64(self, problem: Problem) -> Engine:
+        return self._inner.in_float64(problem)
+
     def lists(self, v: Tensor, margin: Tensor, supply: Tensor) -> Entries:
         return self._inner.lists(v, margin, supply)
 
@@ -214,6 +216,7 @@ def problem_on(
     *,
     dtype: torch.dtype | None = None,
     state: Tensor | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Problem:
     """The checked problem of this process alone, or this rank's part of the one that all ranks hold together.
 
@@ -223,13 +226,16 @@ def problem_on(
         points, samples, p, point_weights, sample_weights, dtype: as in `make_problem`; weights of samples are on one
             scale on all ranks.
         state: (k,) what has been remembered from earlier calls, such as a potential, and has to agree too.
+        settings: by name, what ranks have to agree in besides.
 
     Raises:
         ValueError: unusable inputs.
         RankError: unusable inputs on another rank, or points or settings that differ between ranks.
     """
     weights = (point_weights, sample_weights)
-    return problem_with(ranks, call, points, samples, p, *weights, lambda _: None, dtype=dtype, state=state)[0]
+    return problem_with(
+        ranks, call, points, samples, p, *weights, lambda _: None, dtype=dtype, state=state, settings=settings
+    )[0]
 
 
 def problem_with(
@@ -244,12 +250,14 @@ def problem_with(
     *,
     dtype: torch.dtype | None = None,
     state: Tensor | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> tuple[Problem, S | None]:
     """As `problem_on`, with a first look whose means travel in the message that all calls begin with.
 
     Args:
         look: from the checked problem of this process alone to what its samples show; None on all ranks or on none.
         state: where nothing is seen; else it is that of what is seen.
+        settings: as in `problem_on`.
 
     Returns:
         The problem, and what was seen, with means over the samples of all ranks.
@@ -273,7 +281,7 @@ def problem_with(
         facts = (*_common(problem, points, sample_weights, state_now, dtype), *own)
         return (problem, seen), facts, torch.cat([problem.b[:0], *(mean.flatten() for mean in means)])
 
-    (problem, seen), facts, rows = ranks.agree_with(call, prepare, len(SAME) + 7, WHY)
+    (problem, seen), facts, rows = ranks.agree_with(call, prepare, len(SAME) + 7, WHY, {"p": p, **(settings or {})})
     check_same(SAME, facts)
     alike, square, concentration, largest, count, weight, bits = facts[:, len(SAME) :].t()
     if torch.finfo(problem.x.dtype).bits < bits.max():  # the samples of another rank need float64
@@ -310,7 +318,7 @@ def _common(
     bits = max(32, torch.finfo(dtype or x.dtype).bits)
     known = 0.0 if state is None else 1 + mark(state)
     marks = (mark(x), mark(problem.b), known)
-    return (n, d, problem.p, bits, float(sample_weights is not None), *marks)
+    return (n, d, bits, float(sample_weights is not None), *marks)
 
 
 def total_of(weights: Any) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -10,17 +9,18 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from ..errors import ConvergenceError, ConvergenceWarning
+from ..errors import ConvergenceError, ConvergenceWarning, warn_user
 from ..tensors import check_count, is_real, real_tensor
 from .choose import check_engine
+from .groups import Group, far_groups, group_problem
 from .idle import ceiling, with_idle, without_idle
 from .modes import plain_modes
 from .multiscale import COARSE, LEAST_SAMPLES
 from .problem import Problem, as_float64, within_range
-from .ranks import as_ranks
+from .ranks import as_ranks, told_to
 from .result import Coupling, Status, Transport
 from .shard import Shard, problem_on
-from .solver import FINE, MOST, Solver
+from .solver import FINE, MOST, Settings, Solver, plan_cost
 
 EXACT_GAP = 1e-9
 
@@ -73,7 +73,7 @@ def transport(
     Raises:
         ValueError: unusable inputs, named.
         ImportError, RuntimeError: the engine asked for is not installed, or cannot compile; names the remedy.
-        RankError: another rank failed, has other points, or did not call within the group's timeout.
+        RankError: another rank failed, has other points or settings, or did not call within the group's timeout.
         ConvergenceError: `exact` was asked for and not reached; carries the best result.
 
     Warns:
@@ -87,30 +87,34 @@ def transport(
 
     Source: semi-dual and cells: Aurenhammer, Hoffmann, Aronov (1998); Claici, Genevay, Solomon (2020), section 4.
     """
-    check_tolerance(tolerance)
-    check_count(max_steps, "max_steps")
-    check_engine(engine)
+    ranks = as_ranks(group)
+    with told_to(ranks, "transport"):
+        check_tolerance(tolerance)
+        check_count(max_steps, "max_steps")
+        check_engine(engine)
+    settings = {"tolerance": tolerance, "exact": exact, "max_steps": max_steps, "engine": engine}
     dtype = torch.float64 if exact else None
     gap = EXACT_GAP if exact else tolerance
     with plain_modes():
         problem = problem_on(
-            as_ranks(group), "transport", points, samples, p, point_weights, sample_weights, dtype=dtype, state=start
-        )
+            ranks, "transport", points, samples, p, point_weights, sample_weights,
+            dtype=dtype, state=start, settings=settings,
+        )  # fmt: skip
         result = solve(problem, tolerance=gap, exact=exact, start=start, max_steps=max_steps, engine=engine)
     if result.status is not Status.CONVERGED:
         report_unconverged(result, gap, exact=exact)
     return result
 
 
-def report_unconverged(result: Transport, tolerance: float, *, exact: bool, stacklevel: int = 3) -> None:
-    """Raise for an exact solve, warn for another, by default at the caller's caller."""
+def report_unconverged(result: Transport, tolerance: float, *, exact: bool) -> None:
+    """Raise for an exact solve, warn for another."""
     message = (
         f"transport stopped ({result.status.value}) at a relative gap of {result.gap:.1e} after {result.steps} passes; "
         f"{tolerance:.1e} was asked for. {result.status.remedy}"
     )
     if exact:
         raise ConvergenceError(message, result)
-    warnings.warn(ConvergenceWarning(message, result), stacklevel=stacklevel)
+    warn_user(ConvergenceWarning(message, result))
 
 
 def check_tolerance(tolerance: float) -> None:
@@ -145,10 +149,11 @@ def solve(
         return problem.own_result(found)
     v = None if start is None else check_start(start, problem)
     support = problem.b > 0
-    settings = (tolerance, exact, max_steps, engine, roughly)
+    settings = Settings(tolerance, exact, max_steps, engine, roughly)
     if bool(support.all()):
-        return _in_enough_digits(problem, settings, v, Solver.run)[0]
-    result, _ = _in_enough_digits(without_idle(problem, support), settings, _part(v, support), Solver.run)
+        return _in_enough_digits(problem, settings, v, Solver.run, _solve_groups)[0]
+    inner = without_idle(problem, support)
+    result, _ = _in_enough_digits(inner, settings, _part(v, support), Solver.run, _solve_groups)
     return _with_idle_points(result, problem, support)
 
 
@@ -178,7 +183,8 @@ def solve_dual(
     v = None if start is None else check_start(start, problem)
     support = problem.b > 0
     inner = problem if bool(support.all()) else without_idle(problem, support)
-    _, solver = _in_enough_digits(inner, (tolerance, False, max_steps, engine, False), _part(v, support), Solver.ascend)
+    settings = Settings(tolerance, False, max_steps, engine, False)
+    _, solver = _in_enough_digits(inner, settings, _part(v, support), Solver.ascend, _dual_of_groups)
     if solver.mean == 0:  # every sample lies on a point, and Newton has nothing to say of how to share them
         solver.run(None)
     best = solver.highest.potential
@@ -190,20 +196,60 @@ def solve_dual(
 
 def _in_enough_digits(
     problem: Problem,
-    settings: tuple[float, bool, int, str, bool],
+    settings: Settings,
     start: Tensor | None,
     run: Callable[[Solver, Tensor | None], Found],
+    run_groups: Callable[[Solver, list[Group], Tensor | None], None],
 ) -> tuple[Found, Solver]:
-    """What a solver finds, and the solver: in float64, if the problem's dtype cannot tell a gap of the tolerance."""
+    """What a solver finds, and the solver: in float64, if the problem's dtype cannot tell a gap of the tolerance.
+
+    Groups that are far apart are solved one by one first; what `run` then finds is at least as good.
+    """
     problem = within_range(problem)
-    solver = Solver(problem, *settings)
-    if not solver.lacks_digits(start):
+    solver = Solver(problem, settings)
+    if not solver.lacks_digits(start) and problem.x.dtype != torch.float64:
         found = run(solver, start)
-        if not solver.imprecise(solver.lower):
+        if not solver.imprecise(solver.highest):
             return found, solver
-    solver = Solver(as_float64(problem), *settings)
-    solver.lacks_digits(start)
+    if problem.x.dtype != torch.float64:
+        solver = Solver(as_float64(problem), settings)
+        solver.lacks_digits(start)
+    groups = [] if isinstance(problem, Shard) else far_groups(solver.problem, solver.mean)
+    if groups:
+        run_groups(solver, groups, start)
     return run(solver, start), solver
+
+
+def _solve_groups(solver: Solver, groups: list[Group], start: Tensor | None) -> None:
+    """Give a solver the plan and potential that its groups have by themselves."""
+    problem, settings = solver.problem, solver.settings
+    v = torch.zeros_like(problem.b)
+    rows, cols, mass = [], [], []
+    for points, samples in groups:
+        part = group_problem(problem, points, samples)
+        found = solve(
+            part, tolerance=settings.tolerance, exact=settings.exact, start=_part(start, points),
+            max_steps=settings.max_steps, engine=settings.engine, roughly=settings.roughly,
+        )  # fmt: skip
+        v[points] = found.potential
+        rows.append(samples[found.plan.rows])
+        cols.append(points[found.plan.cols])
+        mass.append(found.plan.mass * problem.a[samples].sum())
+    plan = Coupling(torch.cat(rows), torch.cat(cols), torch.cat(mass), (len(problem.y), len(problem.x)))
+    solver.keep_plan(plan, plan_cost(problem, plan))
+    solver.look(v)
+
+
+def _dual_of_groups(solver: Solver, groups: list[Group], start: Tensor | None) -> None:
+    """Give a solver the potential that its groups have by themselves."""
+    problem, settings = solver.problem, solver.settings
+    v = torch.zeros_like(problem.b)
+    for points, samples in groups:
+        v[points] = solve_dual(
+            group_problem(problem, points, samples), tolerance=settings.tolerance, start=_part(start, points),
+            max_steps=settings.max_steps, engine=settings.engine,
+        ).potential  # fmt: skip
+    solver.look(v)
 
 
 def _part(v: Tensor | None, support: Tensor) -> Tensor | None:

@@ -14,6 +14,7 @@ Each pass over all samples yields a lower bound D(v), each plan an upper bound, 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -32,13 +33,14 @@ from .multiscale import coarse_potential, coarse_sample
 from .newton import anneal, next_eta, settle, target_ambiguity
 from .problem import Problem
 from .result import Coupling, Status, Transport
+from .rounding import RESOLUTION
 
 FINE = 100  # samples a point in the last subsample
 MOST = 1 << 18  # samples in it: their lists fill some hundred MiB
 SORTED = 1 << 26  # samples on the line beyond which they are not sorted in one place: 1 GiB with their weights
 # Of moving one sample explicitly, in elements of a pass. Measured: between 1e3 and 1e4 it hardly matters.
 MOVE_COST = 1e4
-FEWEST_STEPS = 10  # with which an approach is begun
+FEWEST_STEPS = 10  # with which an approach is begun; below, and without steps left, much surplus is not moved by paths
 SURPLUS = 4  # samples a point that may have to be moved explicitly, if more passes can avoid it
 # Part of the promised rise below which a step was too long for its curvature; what the trust is divided by then; and
 # the least trust, in etas, with which a step is still tried, where few samples are in wrong cells and where many are.
@@ -54,6 +56,8 @@ ROUNDS = 8  # of balancing, each with four times as many movable samples
 # round does: with 1,000 points and 331,000 samples a second round takes 3 to 10 seconds, a first one 1.
 FEW_ROUNDS, ROUGH = 2, 3.0
 QUOTA = 16  # movable samples in every cell, beyond what its own surplus asks for
+STARVED = 0.5  # part of its weight that a cell lacks, from which samples are offered to it wherever they are
+STARVED_ELEMENTS = 1 << 22  # of a block of costs of all samples to starved points
 # Points up to which movable samples know their costs to all of them: the first, since lists are 1.5 to 5 times faster
 # beyond (measured); the second where much has to move far, or lists led nowhere.
 DENSE_BALANCE, MOST_DENSE = 256, 4096
@@ -62,20 +66,31 @@ DENSE_BALANCE, MOST_DENSE = 256, 4096
 REST, LEFT = 0.1, 1.0
 BUDGET = 0.5  # tolerances that balancing may waste: the rest is for what potential and samples out of its sight lack
 BY_WAY_OF = (1e-3, 1e-5)  # parts of the value that may be wasted on the way to an exact plan: up to twice as fast
+ROUNDED = 0.05  # tolerances that rounding may take from a lower bound before samples in doubt are looked at again
 ROW_ELEMENTS = 256  # of a movable sample with its list and what is made of it, roughly, where there are lists
 MOVABLE_ELEMENTS = 1 << 26  # of the float64 cost block of the samples that may move: 512 MiB
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of a solve; as in `solve`."""
+
+    tolerance: float
+    exact: bool
+    max_steps: int
+    engine: str
+    roughly: bool
 
 
 class Solver:
     """One solve: the engine, and the best bounds found so far with what attains them."""
 
-    def __init__(
-        self, problem: Problem, tolerance: float, exact: bool, max_steps: int, engine: str, roughly: bool
-    ) -> None:
-        self.problem, self.tolerance, self.exact = problem, tolerance, exact
-        self.max_steps, self.roughly = max_steps, roughly
-        self.engine = make_engine(problem, engine)
-        self.noise = 4 * problem.rounding
+    def __init__(self, problem: Problem, settings: Settings) -> None:
+        self.problem, self.settings = problem, settings
+        self.tolerance, self.exact = settings.tolerance, settings.exact
+        self.max_steps, self.roughly = settings.max_steps, settings.roughly
+        self.engine = make_engine(problem, settings.engine)
+        self.engine.accuracy = ROUNDED * self.tolerance
         self.least_eta = 64 * problem.rounding
         self.value = math.inf
         self.mean = math.nan  # cost to the nearest point, roughly
@@ -86,34 +101,42 @@ class Solver:
     def lacks_digits(self, start: Tensor | None) -> bool:
         """Whether float32 rounds by more than half the gap allowed, judged by a first look at the value."""
         if start is not None:
-            self.first = self._look(start)
-            dual, self.mean = self.first.dual, self.first.mean
+            self.first = self.look(start)
+            cells = self.first
         else:
-            sample = coarse_sample(self.engine)
-            cells = sample.hard(self._zero())
-            dual, self.mean = cells.dual, cells.mean
-        return self.imprecise(dual)
+            cells = coarse_sample(self.engine).hard(self._zero())
+        self.mean = cells.mean
+        return self.imprecise(cells)
 
-    def imprecise(self, dual: float) -> bool:
-        """Whether rounding is more than half the gap allowed at a value like this."""
-        return self.problem.x.dtype != torch.float64 and self.noise > 0.5 * self.tolerance * dual
+    def imprecise(self, cells: HardPass) -> bool:
+        """Whether float32 hides more than half the gap allowed: of the semi-dual, or of the costs that guide Newton."""
+        hidden = max(cells.error, 4 * self.problem.rounding)
+        return self.problem.x.dtype != torch.float64 and hidden > 0.5 * self.tolerance * cells.mean
 
     def run(self, start: Tensor | None) -> Transport:
-        """Ascend and balance until the bounds meet."""
-        cells, curvature = self.ascend(start, LEFT)
+        """Ascend and balance until the bounds meet, which they may have done already."""
+        if self.gap > self.tolerance:
+            cells, curvature = self.ascend(start, LEFT)
         if self.gap <= self.tolerance:
             return self._result(Status.CONVERGED)
+        limited = self.max_steps < FEWEST_STEPS or self.steps >= self.max_steps
+        if limited and _marginal_error(cells, self.problem) > max(ASTRAY, self.grain):
+            # Moving so much along cheapest paths takes far longer than the passes that were not allowed.
+            order = torch.argsort(cells.slack)
+            shape = (len(order), len(self.problem.x))
+            self.keep_plan(Coupling(order, cells.cell[order], self.problem.a[order], shape), math.inf)
+            return self._result(Status.MAX_STEPS)
         rounds = FEW_ROUNDS if self.roughly else ROUNDS
         for round_ in range(rounds):
             gap = self.gap
             if round_:  # who may move is better known from slacks that are not bounds any more
-                cells = self._look(cells.potential)
+                cells = self.look(cells.potential)
             v = self._balance(cells, widen=4**round_)
             if self.gap <= self.tolerance:
                 return self._result(Status.CONVERGED)
             if self.steps >= self.max_steps:
                 return self._result(Status.MAX_STEPS)
-            cells = self._look(v, cells)
+            cells = self.look(v, cells)
             if self.gap <= self.tolerance:
                 return self._result(Status.CONVERGED)
             nearly = self.roughly and self.gap <= ROUGH * self.tolerance
@@ -150,17 +173,16 @@ class Solver:
 
     @property
     def lower(self) -> float:
-        """The highest semi-dual so far."""
-        return -math.inf if self.best is None else self.best.dual
+        """The highest semi-dual so far; no distance is below 0."""
+        return 0.0 if self.best is None else max(self.best.dual, 0.0)
 
     @property
     def gap(self) -> float:
-        """Relative distance of the bounds; 0 when they agree to rounding."""
+        """Relative distance of the bounds; 0 when they agree to RESOLUTION, to which they are known."""
+        if self.plan is None:
+            return math.inf
         difference = self.value - self.lower
-        if difference <= self.noise:
-            return 0.0
-        # A value of 0 with a start that is no optimum: nothing is known relative to it.
-        return difference / self.value if self.value > 0 else math.inf
+        return difference / self.value if difference > RESOLUTION * self.value else 0.0
 
     @property
     def steps(self) -> int:
@@ -172,10 +194,10 @@ class Solver:
         """Of each sample the least c - v at the best potential, (m,)."""
         return self.highest.cost - self.highest.potential[self.highest.cell]
 
-    def _look(self, v: Tensor, near: HardPass | None = None) -> HardPass:
+    def look(self, v: Tensor, near: HardPass | None = None) -> HardPass:
         """One pass over all samples, or those that may have left the cells of a potential nearby; keeps the best."""
         cells = self.engine.hard(v, near)
-        if cells.dual > self.lower:
+        if self.best is None or cells.dual > self.best.dual:
             self.best = cells
         return cells
 
@@ -187,15 +209,15 @@ class Solver:
         """The cells of a potential near the optimum of all samples, and the curvature there."""
         problem, engine = self.problem, self.engine
         if len(problem.x) == 1:
-            return self._look(self._zero()), None
+            return self.look(self._zero()), None
         if problem.x.shape[1] == 1 and problem.count <= SORTED:  # sorting solves it, whatever the power
             v, plan = sorted_transport(problem.whole())
             plan = problem.own(plan)
-            self._keep_plan(plan, plan_cost(problem, plan))
-            return self._look(v), None
+            self.keep_plan(plan, plan_cost(problem, plan))
+            return self.look(v), None
         first = self.first
         if self.mean == 0:
-            first = first or self._look(self._zero())
+            first = first or self.look(self._zero())
             self.mean = first.mean
             if self.mean == 0:  # every sample lies on a point: all that is left is to share them
                 return first, None
@@ -206,7 +228,7 @@ class Solver:
         if start is not None and first is not None and _marginal_error(first, problem) <= LOST:
             return self._approach_from(first, least)
         if self.max_steps < FEWEST_STEPS:
-            return first or self._look(self._zero()), None
+            return first or self.look(self._zero()), None
         v, soft, eta = coarse_potential(engine, least)
         if coarse_sample(engine) is not engine and not engine.exhausted():
             sample = self._fine_sample()
@@ -214,7 +236,7 @@ class Solver:
             if lists is sample:  # lists for a sharper softmin than v is right for would hold too little
                 eta = max(least, next_eta(eta, soft.ambiguity, target_ambiguity(sample)))
             v, soft, eta = anneal(lists, v, eta, least)
-        return self._look(v), curvature_of(soft, eta, problem.b)
+        return self.look(v), curvature_of(soft, eta, problem.b)
 
     def _fine_sample(self) -> Engine:
         return self.engine.subsample(min(FINE * len(self.problem.x), MOST))
@@ -234,7 +256,7 @@ class Solver:
 
             return first, Postponed(settled, b * (undecided / m), eta)
         v, soft, eta = anneal(sample.candidates(start, eta), start, eta, least)
-        return self._look(v), curvature_of(soft, eta, b)
+        return self.look(v), curvature_of(soft, eta, b)
 
     def _correct(self, cells: HardPass, curvature: Curvature | Postponed, left: float = REST) -> HardPass:
         """Newton steps with the gradient of all samples, while they pay: a pass costs less than moving many samples."""
@@ -249,7 +271,7 @@ class Solver:
             good = few and expected_rise <= REST * lacking
             if good or self.steps >= self.max_steps or trust < (CLOSE if few else CLOSEST):
                 break
-            trial = self._look(cells.potential + direction, cells)
+            trial = self.look(cells.potential + direction, cells)
             rise = trial.dual - cells.dual
             learning.learn(direction, trial.mass - cells.mass)
             if rise > 0:
@@ -301,44 +323,61 @@ class Solver:
             torch.cat((problem.a[still], mass[here])),
             (len(problem.y), n),
         )
-        self._keep_plan(plan, value)
+        self.keep_plan(plan, value)
         return torch.from_numpy(balanced.potential).to(v)
 
     def _movable(self, cells: HardPass, surplus: Tensor, widen: int) -> Movable:
-        """The samples that may change cell: those of each cell with the least slack."""
+        """The samples that may change cell: those of each cell with the least slack, and what starved cells want."""
         problem = self.problem
         n, m = len(problem.x), problem.count
         quota = widen * (QUOTA + 4 * surplus.abs() * m + 2 * float(surplus.abs().sum()) * m / n)
         limit = max(n, MOVABLE_ELEMENTS // (n if n <= MOST_DENSE else ROW_ELEMENTS))
-        quota = torch.minimum(quota, problem.totals(_counts(cells.cell, n)))
+        held = problem.totals(_counts(cells.cell, n))
+        whole = bool((quota >= held).all())
+        quota = torch.minimum(quota, held)
         quota *= min(1.0, limit / float(quota.sum()))
-        order = self._least_slack(cells, quota.ceil())
+        order = _least_slack(cells.cell, cells.slack, quota.ceil())
         order = order[torch.argsort(cells.cell[order], stable=True)]
         order = order[within_quota(cells.cell[order], quota) & (problem.a[order] > 0)]
-        here = Movable(problem.y[order], problem.a[order], cells.cell[order], cells.slack[order], order)
-        return problem.gathered(here, quota)
+        movable = problem.gathered(_those(problem, cells, order), quota)
+        if whole:
+            return movable
+        new = torch.ones_like(cells.cell, dtype=torch.bool)
+        new[movable.index[movable.index >= 0]] = False
+        cheapest = self._cheapest(cells, surplus, widen)
+        more = _those(problem, cells, cheapest[new[cheapest]])
+        return movable.with_more(problem.gathered(more, torch.full_like(quota, math.inf)))
 
-    def _least_slack(self, cells: HardPass, quota: Tensor) -> Tensor:
-        """Indices of samples by their slack: at least the `quota` (n,) of each cell with the least."""
-        m, n = len(cells.cell), len(quota)
-        near = 2 * int(quota.clamp(max=m).sum())
-        if near >= m:
-            return torch.argsort(cells.slack)
-        order = cells.slack.topk(near, largest=False).indices
-        # Where samples are sparse, slacks are larger: such cells are looked at on their own.
-        lacking = _counts(cells.cell[order], n) < torch.minimum(quota, _counts(cells.cell, n))
-        rest = lacking[cells.cell].nonzero()[:, 0]
-        return torch.cat((order[~lacking[cells.cell[order]]], rest[torch.argsort(cells.slack[rest])]))
+    def _cheapest(self, cells: HardPass, surplus: Tensor, widen: int) -> Tensor:
+        """Indices of the samples that lose least by going to a starved cell.
 
-    def _keep_plan(self, plan: Coupling, value: float) -> None:
+        Its boundary is not where samples have little slack to their second nearest point: the cell may be nobody's.
+        """
+        problem = self.problem
+        starved = (-surplus > STARVED * problem.b).nonzero()[:, 0]
+        least = torch.where(problem.a > 0, cells.cost - cells.potential[cells.cell], math.inf)
+        found = [starved[:0]]
+        for points in torch.split(starved, max(1, STARVED_ELEMENTS // len(problem.y))) if len(starved) else ():
+            lacking = float(-surplus[points].min()) * problem.count
+            count = min(len(problem.y), math.ceil(widen * (QUOTA + 4 * lacking)))
+            loss = pairwise(problem.y, problem.x[points], problem.p) - least[:, None]
+            found.append(loss.topk(count, dim=0, largest=False).indices.flatten())
+        self.engine.meter.spent += len(starved) / len(problem.x)
+        unique: Tensor = torch.unique(torch.cat(found))
+        return unique
+
+    def keep_plan(self, plan: Coupling, value: float) -> None:
         """Keep the plan if it is better; what no path could move is first spread over whoever lacks it."""
         received = plan.column_sums()
         excess = self.problem.totals(received) - self.problem.b
         if float(excess.abs().max()) > 10 * DUST / len(excess):
             excess = self.problem.own_surplus(received, excess)
-            arrays = spread(*(t.cpu().numpy() for t in (plan.rows, plan.cols, plan.mass, excess)))
-            rows, cols, mass = (torch.from_numpy(array).to(excess.device) for array in arrays)
-            plan = Coupling(rows, cols, mass, plan.shape)
+            widest = int((self.problem.x.amax(0) - self.problem.x.amin(0)).argmax())
+            of_samples, of_points = (t[:, widest].double().cpu().numpy() for t in (self.problem.y, self.problem.x))
+            rows, cols, mass, surplus = (t.cpu().numpy() for t in (plan.rows, plan.cols, plan.mass, excess))
+            arrays = spread(rows, cols, mass, surplus, (of_samples, of_points))
+            moved = [torch.from_numpy(array).to(excess.device) for array in arrays]
+            plan = Coupling(moved[0], moved[1], moved[2], plan.shape)
             value = plan_cost(self.problem, plan)
         if value < self.value:
             self.value, self.plan = value, plan
@@ -349,8 +388,8 @@ class Solver:
         shift = self.problem.b @ best.potential
         return Transport(
             value=self.value,
-            lower=min(best.dual, self.value),
-            gap=max(self.value - best.dual, 0.0) / self.value if self.value > self.noise else 0.0,
+            lower=min(self.lower, self.value),
+            gap=self.gap,
             potential=best.potential - shift,
             transform=self.transform + shift,
             plan=self.plan,
@@ -359,6 +398,24 @@ class Solver:
             steps=self.steps,
             status=status,
         )
+
+
+def _least_slack(cell: Tensor, slack: Tensor, quota: Tensor) -> Tensor:
+    """Indices of samples by their slack: at least the `quota` (n,) of each cell with the least."""
+    m, n = len(cell), len(quota)
+    near = 2 * int(quota.clamp(max=m).sum())
+    if near >= m:
+        return torch.argsort(slack)
+    order = slack.topk(near, largest=False).indices
+    # Where samples are sparse, slacks are larger: such cells are looked at on their own.
+    lacking = _counts(cell[order], n) < torch.minimum(quota, _counts(cell, n))
+    rest = lacking[cell].nonzero()[:, 0]
+    return torch.cat((order[~lacking[cell[order]]], rest[torch.argsort(slack[rest])]))
+
+
+def _those(problem: Problem, cells: HardPass, index: Tensor) -> Movable:
+    """Samples of this process by their indices."""
+    return Movable(problem.y[index], problem.a[index], cells.cell[index], cells.slack[index], index)
 
 
 def _counts(cell: Tensor, n: int) -> Tensor:

@@ -1,0 +1,109 @@
+"""What rounding may hide: how far a computed minimum of c - v can lie above the true one, so that bounds stay bounds.
+
+    x (n, d) points, y (m, d) samples      v (n,) potential      f_k = min_i [c(y_k, x_i) - v_i]      u unit roundoff
+
+A pass finds a cell for each sample and the slack to the second nearest point, both from rounded numbers. The cost to
+the point of the cell is then computed from differences in float64. Only a point j with f_j <= f_cell could be nearer;
+so c_j <= r = f_cell + max v, and |x_j| <= |y| + r^(1/p). With these bounds on its size, the rounding error e of a
+computed c_j - v_j is at most
+
+    E = (d + 8) u (2 |y| + r^(1/p))^2    of the expanded square |y|^2 - 2 <y, x> + |x|^2,
+    e = (p/2) (r^(2/p) + E)^(p/2 - 1) E  for p >= 2, E^(p/2) for p < 2, of its power, plus 16 u r of taking that power,
+        + 3 u max(|f|, max v)            of subtracting v,
+
+so that the true minimum is no less than f_cell - max(0, 2 e - slack). Source: Higham (2002), Accuracy and stability of
+numerical algorithms, section 3.1, for inner products of length d in any order.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from .problem import Problem
+
+# Relative; a bound holds to this at least. Sums of m float64 numbers, costs in up to a thousand dimensions and the
+# rounding of weights stay below it; what may be more is subtracted from the bound.
+RESOLUTION = 1e-12
+SUMMED = 64  # unit roundoffs of float64 in a sum over samples, pairwise in blocks
+
+
+def unit_roundoff(dtype: torch.dtype) -> float:
+    """Of a matrix product in this dtype; torch may be told to take float32 factors in fewer bits."""
+    if dtype == torch.float32:
+        return {"high": 2.0**-11, "medium": 2.0**-8}.get(torch.get_float32_matmul_precision(), 2.0**-24)
+    return 2.0**-53
+
+
+def doubtful(problem: Problem, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor) -> tuple[Tensor, Tensor]:
+    """Samples whose nearest point in c - v may be another than the cell that a pass has found.
+
+    Args:
+        problem: in whose dtype the pass was computed, from expanded squares.
+        v: (n,) potential as it went into the pass, near its mean.
+        cell: (m,) the cells found.
+        cost: (m,) float64 cost to their points.
+        slack: (m,) computed distance in c - v to the second nearest point, or less.
+
+    Returns:
+        Their indices (k,), and how far their minimum may lie below what was found, (k,) float64.
+    """
+    if len(v) == 1:
+        return cell[:0], cost[:0]
+    u, d, p = unit_roundoff(problem.x.dtype), problem.x.shape[1], problem.p
+    # All samples against the largest error of any first: after that there are few left.
+    top = float(v.max())
+    most = float(cost.max()) - float(v.min())
+    largest = _expanded(max(most + top, 0.0), max(most, top), problem.longest, d, p, u)
+    index = (slack <= 2 * largest).nonzero()[:, 0]
+    if not len(index):
+        return index, cost[:0]
+    f = cost[index] - v[cell[index]]
+    reach, height = (f + top).clamp(min=0), f.abs().clamp(min=top)
+    error = _expanded(reach, height, problem.squares[index].double().sqrt(), d, p, u)
+    loss = 2 * error - slack[index]
+    some = loss > 0
+    return index[some], loss[some]
+
+
+Number = TypeVar("Number", float, Tensor)
+
+
+def _expanded(reach: Number, height: Number, norm: Number, d: int, p: float, u: float) -> Number:
+    """The error e of c - v from expanded squares.
+
+    Args:
+        reach: r, the largest cost of a point that could be nearer.
+        height: the largest |v| of such a point.
+        norm: of the sample.
+        d, p, u: dimension, power, unit roundoff.
+    """
+    length = reach if p == 1 else reach ** (1 / p)
+    square = (d + 8) * u * (2 * norm + length) ** 2
+    if p == 2:
+        power = square
+    elif p < 2:
+        power = square ** (p / 2)
+    else:
+        power = (p / 2) * (length**2 + square) ** (p / 2 - 1) * square
+    return power + u * (16 * reach + 3 * height)
+
+
+def from_differences(f: Tensor, top: float, d: int, p: float) -> Tensor:
+    """The same for minima f (k,) of costs from differences in float64, whose error is relative to the cost itself."""
+    reach, height = (f + top).clamp(min=0), f.abs().clamp(min=top)
+    return unit_roundoff(torch.float64) * (((d + 8) * max(p / 2, 1.0) + 16) * reach + 3 * height)
+
+
+def of_sums(mean: float, turnover: float, d: int, p: float) -> float:
+    """Rounding error of the semi-dual summed in float64.
+
+    Args:
+        mean: of the costs.
+        turnover: sum of |v_i| times the mass of cell i and the weight of point i.
+        d: dimension, over which each cost is a sum.
+        p: power.
+    """
+    return 2.0**-53 * (((d + 8) * max(p / 2, 1.0) + SUMMED) * mean + SUMMED * turnover)
