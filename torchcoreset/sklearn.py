@@ -113,7 +113,8 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         Args:
             X: (rows, d) numbers.
             y: ignored, as pipelines pass it.
-            sample_weight: (rows,) non-negative weights; equal if None.
+            sample_weight: (rows,) non-negative weights; equal if None. Only shares matter here; an interval for fresh
+                rows, `certify(model.points_, as_source(X, sample_weight))`, also asks what a weight means.
 
         Returns:
             The estimator itself.

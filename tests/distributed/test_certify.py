@@ -175,7 +175,7 @@ def taken(rank: int, dtypes: list[torch.dtype]) -> list[Tensor]:
         torch.device("cpu"),
         torch.Generator().manual_seed(rank),
     )
-    return [shared.take(count) for count in (1, 1, 3, 1)]
+    return [shared.take(count).y for count in (1, 1, 3, 1)]
 
 
 @pytest.mark.parametrize("dtypes", [[torch.float64] * 2, [torch.float16, torch.bfloat16]])
@@ -184,6 +184,38 @@ def test_a_rank_without_a_part_of_the_rows(pair: Pair, dtypes: list[torch.dtype]
         assert torch.cat(found)[:, 0].tolist() == [0, 100, 2, 102, 4, 104]
         kinds = {rows.dtype for rows in found}
         assert kinds == {torch.float64} if dtypes[0] == dtypes[1] else torch.float32 in kinds
+
+
+def weighted(rank: int, x: Tensor, weights: list[float | None]) -> tc.Certificate:
+    """Rank r's rows lie about r, and all weigh the same."""
+    rows, w = rank + 0.1 * normal(2000, 1, rank), weights[rank]
+    return tc.certify(
+        x, tc.as_source(rows, None if w is None else torch.full((2000,), w, dtype=torch.float64)), p=1, group="world"
+    )
+
+
+@pytest.mark.parametrize("weights", [[1.0, 3.0], [None, 3.0], [1e-190, 3e-190], [1e190, 3e190]])
+def test_weights_of_all_ranks_are_on_one_scale(pair: Pair, weights: list[float | None]) -> None:
+    """A point at 2 is 2 from a quarter of the mass and 1 from the rest."""
+    first, second = pair.all(weighted, torch.tensor([[2.0]], dtype=torch.float64), weights)
+    assert (first.lower, first.upper) == (second.lower, second.upper)
+    assert first.lower < 1.25 < first.upper
+    assert first.upper - first.lower < 0.1
+    assert first.effective_samples == pytest.approx(first.samples * 4**2 / 20, rel=0.01)
+    assert first.samples + first.potential_samples <= 4000
+
+
+def test_many_points_and_weights(pair: Pair) -> None:
+    found = pair.all(heavy, normal(20, 2, 1))
+    assert found[0].upper == found[1].upper
+    assert found[0].lower < found[0].upper < 1.2
+
+
+def heavy(rank: int, x: Tensor) -> tc.Certificate:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("torchcoreset.guarantees.ledger.MOST_ELEMENTS", 100)
+        rows = normal(4000, 2, 5 + rank)
+        return tc.certify(x, tc.as_source(rows, 0.2 + torch.rand(4000, generator=torch.Generator())), group="world")
 
 
 def failing(rank: int, x: Tensor, how: str) -> None:

@@ -26,6 +26,24 @@ def test_weights_follow_the_rows() -> None:
     assert torch.allclose(weights, rows[:, 0].double() / rows[:, 0].double().sum())
 
 
+def test_rows_of_weight_zero_are_in_neither_part() -> None:
+    build, fresh = tc.hold_out(as_source(TABLE, weights=TABLE[:, 0] > 7), 0.5)
+    rows = torch.cat([part.materialize(None, torch.Generator())[0] for part in (build, fresh)])
+    assert (build.size, fresh.size) == (8, 8)
+    assert float(rows[:, 0].min()) == 8
+    assert rows[:, 0].unique().tolist() == TABLE[4:, 0].tolist()
+    assert sorted(build.row_numbers.tolist() + fresh.row_numbers.tolist()) == list(range(4, 20))
+    assert build.mass == pytest.approx(8)
+
+
+def test_a_map_of_a_table_is_split_as_the_table() -> None:
+    build, fresh = tc.hold_out(tc.Pushforward(TABLE, lambda y: 2 * y), 0.3, seed=1)
+    for part, expected in zip((build, fresh), tc.hold_out(TABLE, 0.3, seed=1), strict=True):
+        assert torch.equal(
+            part.materialize(None, torch.Generator())[0], 2 * expected.materialize(None, torch.Generator())[0]
+        )
+
+
 @pytest.mark.parametrize("share", [0, 1, 0.01, 50])
 def test_unusable_shares(share) -> None:
     with pytest.raises(ValueError, match="share: got"):

@@ -12,7 +12,7 @@ from ..coresets import Coreset, build_coreset
 from ..errors import warn_user
 from ..guarantees import Certificate, certify
 from ..guarantees.certify import check_confidence
-from ..sources import Source, as_source, hold_out
+from ..sources import Pushforward, Source, as_source, hold_out
 from ..sources.random_access import RandomAccessSource
 from ..sources.randomness import make_generator
 from ..tensors import check_count, is_real
@@ -76,7 +76,7 @@ def size_for(
     Args:
         epsilon: distance, rooted, in the unit of the data.
         source: a distribution or callable, or a table or dataset: then half of its rows build, and the other half
-            certifies.
+            certifies, each with its weight.
         p: power of the cost.
         confidence: with which W_p <= epsilon holds for the points that are returned.
         samples: of each certificate.
@@ -224,7 +224,10 @@ class _Search:
 
 def _separate(source: Source) -> tuple[Source, Source]:
     """Rows to build on and rows to certify on."""
-    if isinstance(source, RandomAccessSource):
+    table = source
+    while isinstance(table, Pushforward):
+        table = table.source
+    if isinstance(table, RandomAccessSource):
         return hold_out(source)
     if source.endless:
         return source, source

@@ -47,6 +47,7 @@ exit codes: 0 done, 1 aim not reached, 2 wrong usage, 130 Ctrl-C"""
 IN_WORDS = {
     "`as_source(..., features=[...])`": "--columns",
     "Pass float64 samples": "Use a file with float64 numbers",
+    "weights_are='counts'": "--weights-are counts",
 }
 FLAGS = {"features": "--columns", "source": "DATA", "rows": "DATA", "samples": "--samples"}
 

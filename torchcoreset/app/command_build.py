@@ -20,6 +20,7 @@ from ..coresets.build import DEFAULT_STEPS
 from ..coresets.labeled import allocate
 from ..pictures import draw_cells, draw_classes, draw_coreset
 from ..sources import Source
+from ..sources.random_access import RandomAccessSource
 from .checkpoint import Checkpoint
 from .coreset_files import CoresetFile, check_format, check_out, write_coreset
 from .data_files import DataSettings, Table, read_table
@@ -108,11 +109,9 @@ def _prepare(settings: BuildSettings) -> _Job:
     source, labels = table.source, table.labels
     if settings.hold_out != 0:
         source, _ = tc.hold_out(source, settings.hold_out, seed=settings.seed)
-        if labels is not None:  # the split depends on the number of rows and the seed alone
-            numbers, _ = tc.hold_out(
-                torch.arange(len(labels), dtype=torch.float64, device="cpu"), settings.hold_out, seed=settings.seed
-            )
-            labels = labels[numbers.materialize(None, torch.Generator())[0][:, 0].long().numpy()]
+    if labels is not None:
+        assert isinstance(source, RandomAccessSource), "it is a table"
+        labels = labels[source.row_numbers.numpy()]
     scaling = Scaling.of(source) if settings.standardise else None
     checkpoint = Checkpoint(Path(f"{settings.out}.checkpoint"), _identity(settings, table), settings.checkpoint_every)
     if settings.resume:
@@ -138,7 +137,8 @@ def _say_if_uneven(scaling: Scaling, columns: Sequence[str], *, quiet: bool) -> 
 def _identity(settings: BuildSettings, table: Table) -> dict[str, Any]:
     """What has to be the same for a run to be taken up again."""
     names = ("size", "p", "label", "weights", "standardise", "allocation", "algorithm", "samples", "hold_out", "seed")
-    return {"data": table.mark, "columns": list(table.columns), **{name: getattr(settings, name) for name in names}}
+    same = {"data": table.mark, "columns": list(table.columns), **{name: getattr(settings, name) for name in names}}
+    return same if settings.weights_are is None else {**same, "weights_are": settings.weights_are}
 
 
 def _plain(job: _Job) -> tuple[CoresetFile, Outcome]:
@@ -287,7 +287,9 @@ def _record(job: _Job, value: float, lower: float) -> dict[str, Any]:
         "columns": list(table.columns),
         "label": table.label,
         "allocation": settings.allocation if job.labels is not None else None,
-        "row_weights": settings.weights,
+        "key": settings.key,
+        "row_weights": table.weights,
+        "row_weights_are": settings.weights_are,
         "scaling": None if job.scaling is None else job.scaling.to_record(),
         "hold_out": settings.hold_out or None,
     }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torchcoreset as tc
 
 from ..sources import Source
 from .coreset_files import CoresetFile, read_coreset
-from .data_files import DataSettings, Table, read_table
+from .data_files import DataSettings, Table, header, read_table
 from .outcome import NOT_REACHED, OK, Outcome, note
 from .scaling import scaled
 from .settings import UsageError, argument, option
@@ -49,7 +50,7 @@ def run(settings: CertifySettings) -> Outcome:
     asymptotic = found.asymptotic.removeprefix("nothing: ")
     lines = [
         f"{found.lower:.6g} <= W{p:g} <= {found.upper:.6g}   with confidence {found.confidence:g}{unit}",
-        f"from {found.samples:,} rows, and {found.potential_samples:,} others for the potential; gap {found.gap:.1e}",
+        f"from {_rows(found)}, and {found.potential_samples:,} others for the potential; gap {found.gap:.1e}",
         f"{asymptotic[0].upper()}{asymptotic[1:]}.",
     ]
     reached = settings.at_most is None or found.upper <= settings.at_most
@@ -58,9 +59,19 @@ def run(settings: CertifySettings) -> Outcome:
     return Outcome(certificate_record(found) | {"command": "certify"}, lines, OK if reached else NOT_REACHED)
 
 
+def _rows(found: tc.Certificate) -> str:
+    """How many rows, and what their weights leave of them."""
+    rows = f"{found.samples:,} rows"
+    even = found.effective_samples > 0.999 * found.samples
+    return rows if even else f"{rows} (worth {found.effective_samples:,.0f} of equal weight)"
+
+
 def certificate_record(found: tc.Certificate) -> dict[str, Any]:
     """The numbers of a certificate."""
-    names = ("lower", "upper", "p", "confidence", "samples", "potential_samples", "gap", "method", "tail_share")
+    names = (
+        "lower", "upper", "p", "confidence", "samples", "effective_samples", "potential_samples", "gap", "method",
+        "tail_share",
+    )  # fmt: skip
     return {name: getattr(found, name) for name in names}
 
 
@@ -70,13 +81,32 @@ def power(given: float | None, held: CoresetFile) -> float:
 
 
 def as_built(settings: DataSettings, held: CoresetFile) -> DataSettings:
-    """The settings with the columns of the build, where none are named and the table may have others."""
-    if settings.columns is not None or "columns" not in held.metadata or "data" not in held.metadata:
+    """The settings with what the build has read of its table, where nothing else is asked for and the table has it.
+
+    A file of the name of the build's table is read as that was. Of another table the columns are known by their names,
+    if it has names; those of arrays are numbers, which may mean anything.
+    """
+    known = held.metadata
+    if "data" not in known:
         return settings
-    if settings.data.endswith((".npz", ".pt", ".pth")) or settings.key is not None:
-        return settings
-    replaced = {field: getattr(settings, field) for field in DataSettings.__dataclass_fields__}
-    return DataSettings(**{**replaced, "columns": list(held.metadata["columns"])})
+    given = {field: getattr(settings, field) for field in DataSettings.__dataclass_fields__}
+    names, same = header(settings.data), known["data"] in (settings.data, Path(settings.data).name)
+    array = names is None and settings.data.endswith((".npz", ".pt", ".pth"))
+    if same and settings.key is None:
+        given["key"] = known.get("key")
+    if settings.columns is None and "columns" in known and (same or not (array or settings.key is not None)):
+        given["columns"] = list(known["columns"])
+    weights = known.get("row_weights")
+    if weights is None:
+        return DataSettings(**given)
+    if settings.weights is None and (same or (names is not None and str(weights) in names)):
+        given["weights"] = weights
+        note(f"note: rows are weighted by {weights!r}, as in the build.", quiet=settings.quiet)
+    elif settings.weights is None:
+        note(f"warning: the build weighted its rows by {weights!r}, which {settings.data} lacks: its rows count alike.")
+    if settings.weights_are is None and str(given["weights"]) == str(weights):
+        given["weights_are"] = known.get("row_weights_are")
+    return DataSettings(**given)
 
 
 def check_columns(held: CoresetFile, table: Table, name: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
@@ -34,6 +34,9 @@ class PushSettings(Common):
     data: str | None = option("table of fresh rows: certifies the image on them", None, metavar="FILE")
     label: str | int | None = option("with --data: column that is no feature", None, metavar="NAME")
     weights: str | int | None = option("with --data: column of row weights", None, metavar="NAME")
+    weights_are: Literal["importance", "counts"] | None = option(
+        "with --data: what they mean: importance, or counts of rows alike (importance)", None
+    )
     confidence: float = option("with --data: of the interval", 0.95)
     samples: int = option("with --data: most rows for the interval", 100_000, metavar="N")
     seed: int = option("of all random numbers", 0, metavar="N")
@@ -42,8 +45,9 @@ class PushSettings(Common):
 def run(settings: PushSettings) -> Outcome:
     """Map, certify if there are data, write."""
     check_out(Path(settings.out), "--out")
-    if settings.data is None and (settings.label is not None or settings.weights is not None):
-        raise UsageError("--label, --weights: given without --data; expected them with it.")
+    of_data = (settings.label, settings.weights, settings.weights_are)
+    if settings.data is None and any(given is not None for given in of_data):
+        raise UsageError("--label, --weights, --weights-are: given without --data; expected them with it.")
     held = read_coreset(settings.coreset)
     network = load_network(settings.network, settings.state)
     if isinstance(network, nn.Module):  # rows of a table and weights of a network often differ in precision
@@ -86,7 +90,13 @@ def _certified(
 ) -> tc.PushforwardCertificate:
     """The interval for the images, in the units of the data: networks are fed with those."""
     assert settings.data is not None
-    named = DataSettings(data=settings.data, label=settings.label, weights=settings.weights)
+    named = DataSettings(
+        data=settings.data,
+        label=settings.label,
+        weights=settings.weights,
+        weights_are=settings.weights_are,
+        quiet=settings.quiet,
+    )
     table = read_table(as_built(named, held))
     check_columns(held, table, settings.coreset)
     fresh = fresh_rows(held, table, quiet=settings.quiet)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-from torch import Generator
 
 import torchcoreset as tc
 
@@ -14,7 +11,7 @@ from .command_certify import certificate_record
 from .data_files import DataSettings, read_table
 from .outcome import NOT_REACHED, OK, Outcome
 from .picture_files import check_picture, save_picture
-from .scaling import Scaling
+from .scaling import Scaling, scaled
 from .settings import option
 
 
@@ -37,11 +34,7 @@ def run(settings: SizeSettings) -> Outcome:
     """Search, say what was found, draw."""
     check_picture(settings.plot)
     table = read_table(settings)
-    source: Any = table.source
-    if settings.standardise:  # rows are split by `size_for`, so they have to be a table
-        scaling, generator = Scaling.of(source), Generator().manual_seed(settings.seed)
-        rows, mass = source.materialize(None, generator)
-        source = tc.as_source(scaling.apply(rows), mass)
+    source = scaled(table.source, Scaling.of(table.source) if settings.standardise else None)
     found = tc.size_for(
         settings.epsilon,
         source,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..coresets.files import load_npz, load_tensors
-from ..sources import Source, as_source, mark_of
+from ..sources import RepeatedRows, Source, as_source, mark_of
 from ..sources.file_columns import pyarrow, usable
 from ..sources.file_csv import Dialect, csv_options, dialect_of, open_blocks
 from .example_tables import PREFIX, example_table
@@ -37,6 +37,9 @@ class DataSettings(Common):
     )
     label: str | int | None = option("column of labels, which are no features", None, metavar="NAME")
     weights: str | int | None = option("column of row weights, which are no features", None, metavar="NAME")
+    weights_are: Literal["importance", "counts"] | None = option(
+        "what they mean: importance, or counts of rows alike (importance)", None
+    )
     key: str | None = option("which array of an .npz or .pt file is the table", None)
 
 
@@ -50,6 +53,7 @@ class Table:
         columns: names of the features.
         labels: (rows,) numbers or text, or None.
         label: name of their column, or None.
+        weights: name of the column of weights, or None.
         mark: by which the rows are known again.
     """
 
@@ -58,17 +62,21 @@ class Table:
     columns: tuple[str, ...]
     labels: NDArray[Any] | None
     label: str | None
+    weights: str | None
     mark: str | None
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
-        assert self.source.size is not None
-        return self.source.size
+        """Number of rows in the file."""
+        rows = self.source.distinct if isinstance(self.source, RepeatedRows) else self.source.size
+        assert rows is not None
+        return rows
 
 
 def read_table(settings: DataSettings) -> Table:
     """Open the table that the settings name."""
+    if settings.weights is None and settings.weights_are is not None:
+        raise UsageError("--weights-are: given without --weights; expected it with the column that it speaks of.")
     if settings.data.startswith(PREFIX):
         columns = example_table(settings.data.removeprefix(PREFIX))
         if settings.label is None and settings.columns is None:  # nobody means the label as a feature here
@@ -78,8 +86,7 @@ def read_table(settings: DataSettings) -> Table:
         path = Path(settings.data)
         if not path.is_file():
             raise UsageError(f"DATA: there is no file {settings.data!r}.")
-        suffixes = [suffix.lower() for suffix in path.suffixes] or [""]
-        kind = suffixes[-2] if suffixes[-1] in COMPRESSED and len(suffixes) > 1 else suffixes[-1]
+        kind = _kind(path)
         if kind in ARROW:
             table = _from_arrow(settings, path, kind)
         elif kind in (".npy", ".npz", ".pt", ".pth"):
@@ -91,6 +98,25 @@ def read_table(settings: DataSettings) -> Table:
     if table.labels is not None and len(table.labels) != table.rows:
         raise UsageError(f"--label: got {len(table.labels)} labels for {table.rows} rows; expected one for each row.")
     return table
+
+
+def header(data: str) -> list[str] | None:
+    """Names of the columns of a table that has names: CSV, TSV, Parquet; else None."""
+    path = Path(data)
+    if data.startswith(PREFIX) or _kind(path) not in ARROW or not path.is_file():
+        return None
+    return list(_arrow_schema(path, _kind(path))[0].names)
+
+
+def _kind(path: Path) -> str:
+    """The suffix that says what a file holds."""
+    suffixes = [suffix.lower() for suffix in path.suffixes] or [""]
+    return suffixes[-2] if suffixes[-1] in COMPRESSED and len(suffixes) > 1 else suffixes[-1]
+
+
+def _source(settings: DataSettings, rows: Any, weights: Any, features: list[Key] | None = None) -> Source:
+    """A table with its weights, which mean what the settings say."""
+    return as_source(rows, weights, weights_are=settings.weights_are or "importance", features=features)
 
 
 def _keys(named: str | list[str | int] | None) -> list[Key] | None:
@@ -143,9 +169,10 @@ def _from_columns(settings: DataSettings, columns: dict[str, NDArray[Any]]) -> T
     chosen = _choose(settings, list(columns), settings.data)
     rows = np.stack([columns[name] for name in chosen.features], axis=1)
     weights = None if chosen.weights is None else columns[chosen.weights]
-    source = as_source(rows, weights)
+    source = _source(settings, rows, weights)
     labels = None if chosen.label is None else whole(columns[chosen.label])
-    return Table(settings.data, source, tuple(chosen.features), labels, chosen.label, mark_of(source))
+    named = (chosen.label, chosen.weights)
+    return Table(settings.data, source, tuple(chosen.features), labels, *named, mark_of(source))
 
 
 def _from_arrow(settings: DataSettings, path: Path, kind: str) -> Table:
@@ -154,12 +181,12 @@ def _from_arrow(settings: DataSettings, path: Path, kind: str) -> Table:
     text = [name for name in chosen.features if not usable(schema.field(name).type)]
     if text:
         raise UsageError(f"--columns: {_no_numbers(path.name, text, chosen, schema)}")
-    source = as_source(path, chosen.weights, features=list(chosen.features))
+    source = _source(settings, path, chosen.weights, list(chosen.features))
     columns = chosen.features
     if source.dimension != len(columns):  # columns of vectors
         columns = [f"x{k}" for k in range(source.dimension or 0)]
     labels = None if chosen.label is None else _arrow_column(path, chosen.label, dialect)
-    return Table(path.name, source, tuple(columns), labels, chosen.label, mark_of(source))
+    return Table(path.name, source, tuple(columns), labels, chosen.label, chosen.weights, mark_of(source))
 
 
 def _no_numbers(name: str, text: list[str], chosen: _Chosen, schema: Any) -> str:
@@ -230,15 +257,18 @@ def _from_arrays(settings: DataSettings, path: Path, kind: str) -> Table:
     if isinstance(main, Path):
         labels = None if chosen.label is None else np.load(main, mmap_mode="r")[:, column[chosen.label]]
         weights = weights if chosen.weights is None else column[chosen.weights]
-        source = as_source(main, weights, features=None if len(shape) == 1 else list(places))
+        source = _source(settings, main, weights, None if len(shape) == 1 else list(places))
     else:
         whole_table = main if main.ndim == 2 else main[:, None]
         labels = apart.get("label") if chosen.label is None else whole_table[:, column[chosen.label]]
         weights = weights if chosen.weights is None else whole_table[:, column[chosen.weights]]
-        source = as_source(whole_table if len(places) == len(names) else whole_table[:, places], weights)
-    named = str(settings.label) if "label" in apart else chosen.label
+        source = _source(settings, whole_table if len(places) == len(names) else whole_table[:, places], weights)
+    label, weight = (
+        str(key) if flag in apart else found
+        for flag, key, found in (("label", settings.label, chosen.label), ("weights", settings.weights, chosen.weights))
+    )
     found = None if labels is None else whole(labels)
-    return Table(path.name, source, tuple(chosen.features), found, named, mark_of(source))
+    return Table(path.name, source, tuple(chosen.features), found, label, weight, mark_of(source))
 
 
 def load_arrays(path: Path) -> dict[str, Any]:

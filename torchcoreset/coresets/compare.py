@@ -14,8 +14,8 @@ from torch import Generator, Tensor, nn
 
 from ..losses import CoresetLoss
 from ..losses.scale import check_blur, data_scale
-from ..sources import as_source
-from ..sources.randomness import make_generator, permutation
+from ..sources import as_source, once
+from ..sources.randomness import make_generator
 from ..tensors import check_count, check_finite
 from ..transport import transport
 from ..transport.cost import pairwise_exact
@@ -83,7 +83,8 @@ def compare_divergences(
     cost OT_eta, which is the same without its two debiasing terms. Each is minimised by Adam with a falling rate.
 
     Args:
-        source: anything that `as_source` reads, with equally weighted rows.
+        source: anything that `as_source` reads. Weighted rows are divided with their weights, and no row is in both
+            halves.
         size: number of points n.
         p: power of the Sinkhorn divergences, 1 or 2.
         blurs: lengths; None takes 0.01 to 10 times the scale of the data, the median distance to their median.
@@ -114,8 +115,8 @@ def compare_divergences(
     check_count(steps, "steps")
     generator = make_generator(seed)
     fitted, judge = _divide(source, size, held_out, samples, generator)
-    scale = data_scale(fitted)
-    start = separated(start_points(as_source(fitted), size, "random", p, generator), generator)
+    scale = data_scale(fitted.y)
+    start = separated(start_points(as_source(fitted.y, fitted.a), size, "random", p, generator), generator)
     blurs = [scale * relative for relative in RELATIVE_BLURS] if blurs is None else _checked(blurs)
     losses: list[tuple[str, dict[str, Any]]] = [
         ("W1", {"p": 1}),
@@ -155,29 +156,43 @@ def _checked(blurs: Any) -> list[float]:
     return lengths
 
 
-def _divide(source: Any, size: int, held_out: Any, samples: int | None, generator: Generator) -> tuple[Tensor, Tensor]:
+@dataclass(frozen=True)
+class _Samples:
+    """Samples and their weights.
+
+    Attributes:
+        y: (m, d).
+        a: (m,), or None for equal weights.
+    """
+
+    y: Tensor
+    a: Tensor | None
+
+    def part(self, rows: slice) -> _Samples:
+        return _Samples(self.y[rows], None if self.a is None else self.a[rows])
+
+
+def _divide(
+    source: Any, size: int, held_out: Any, samples: int | None, generator: Generator
+) -> tuple[_Samples, _Samples]:
     """Samples to fit and samples to judge by."""
     read = as_source(source)
     limit = HELD if samples is None and read.size is None else samples
-    rows, weights = read.materialize(limit, generator)
-    if weights is not None and not bool((weights == weights[0]).all()):
-        raise ValueError(
-            "source: its rows have unequal weights; expected equal ones. Draw rows by their weights first."
-        )
-    rows = rows[permutation(len(rows), generator).to(rows.device)]
+    rows = _Samples(*once(read, limit, generator))
     if held_out is None:
-        fitted, judge = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+        half = len(rows.y) // 2
+        fitted, judge = rows.part(slice(half)), rows.part(slice(half, None))
     else:
-        fitted, judge = rows, as_table(held_out, "held_out").to(rows.device)
-        check_finite(judge, "held_out")
-        if judge.shape[1] != fitted.shape[1]:
+        fitted, judge = rows, _Samples(as_table(held_out, "held_out").to(rows.y.device), None)
+        check_finite(judge.y, "held_out")
+        if judge.y.shape[1] != fitted.y.shape[1]:
             raise ValueError(
-                f"held_out: got rows of dimension {judge.shape[1]} for samples of dimension {fitted.shape[1]}; "
+                f"held_out: got rows of dimension {judge.y.shape[1]} for samples of dimension {fitted.y.shape[1]}; "
                 "expected the same."
             )
-    if len(fitted) < 2 * size:
+    if len(fitted.y) < 2 * size:
         raise ValueError(
-            f"source: {len(fitted)} samples are left to fit {size} points; expected at least {2 * size}. Take fewer "
+            f"source: {len(fitted.y)} samples are left to fit {size} points; expected at least {2 * size}. Take fewer "
             "points, or pass held_out so that none are set aside."
         )
     return fitted, judge
@@ -188,8 +203,8 @@ def _compare(
     loss: CoresetLoss,
     options: dict[str, Any],
     start: Tensor,
-    samples: Tensor,
-    judge: Tensor,
+    samples: _Samples,
+    judge: _Samples,
     scale: float,
     steps: int,
 ) -> Comparison:
@@ -198,8 +213,8 @@ def _compare(
     points = _descend(loss, start, samples, scale, steps)
     seconds = time.perf_counter() - began
     with torch.no_grad():
-        value = float(loss.eval()(points, samples))
-    w1, w2 = (transport(points, judge, q).value for q in (1, 2))
+        value = float(loss.eval()(points, samples.y, None, samples.a))
+    w1, w2 = (transport(points, judge.y, q, sample_weights=judge.a).value for q in (1, 2))
     return Comparison(
         name=name,
         divergence=loss.divergence,
@@ -215,7 +230,7 @@ def _compare(
     )
 
 
-def _descend(loss: CoresetLoss, start: Tensor, samples: Tensor, scale: float, steps: int) -> Tensor:
+def _descend(loss: CoresetLoss, start: Tensor, samples: _Samples, scale: float, steps: int) -> Tensor:
     """Adam, whose rate falls to zero along half a cosine; the last points, detached."""
     points = nn.Parameter(start.clone())
     optimizer = torch.optim.Adam([points], lr=RATE * scale)
@@ -223,6 +238,6 @@ def _descend(loss: CoresetLoss, start: Tensor, samples: Tensor, scale: float, st
         optimizer.param_groups[0]["lr"] = RATE * scale * (1 + math.cos(math.pi * step / steps)) / 2
         optimizer.zero_grad()
         with torch.enable_grad():
-            loss(points, samples).backward()
+            loss(points, samples.y, None, samples.a).backward()
         optimizer.step()
     return points.detach()

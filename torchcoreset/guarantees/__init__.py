@@ -6,7 +6,7 @@ plan         a feasible plan from it           moments, interval    fluctuations
 certify      W_p(nu, mu), and the proof        certificate  the result
 pushforward  the images under a map            lipschitz    a constant of a network
 expectation  the error of one mean             maps         calling the user's function
-shared_rows  fresh rows of several ranks
+shared_rows  fresh rows of several ranks      weights      too heavy for an interval
 """
 
 from .certificate import Certificate

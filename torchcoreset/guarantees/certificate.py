@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -10,6 +11,7 @@ ASYMPTOTIC = {
     "clt": "the confidence holds in the limit of many samples (central limit theorem, finite variance)",
     "bernstein": "nothing: the confidence holds for every number of samples, if the bound on the cost is true",
 }
+UNSEEN = ", and no weight of the population is larger than the largest among the rows"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -24,8 +26,10 @@ class Certificate:
         value: estimate from above, the cost of a feasible plan on the fresh samples, not rooted.
         standard_error: of `dual`, not rooted; `value` fluctuates by the same amount.
         samples: fresh samples that the interval comes from.
+        effective_samples: samples of equal weight that these would be worth by their weights alone, (sum w)^2 / sum w^2
+            (Kish 1965); without weights as many as there are.
         potential_samples: other samples, that the potential comes from.
-        method: "clt" or "bernstein" (then McDiarmid's inequality above).
+        method: "clt" or "bernstein" (then Hoeffding's inequality above).
         asymptotic: what of the confidence holds only in the limit.
         tail_share: part of the variance that is due to a single sample, in [0, 1]. Much of it means that the tails
             decide, and that the interval may be too short.
@@ -43,6 +47,7 @@ class Certificate:
     value: float
     standard_error: float
     samples: int
+    effective_samples: float = math.nan  # in certificates that an earlier version has pickled
     potential_samples: int
     method: str
     asymptotic: str
@@ -63,7 +68,8 @@ class Certificate:
         return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
 
     def __repr__(self) -> str:
+        worth = f" (worth {self.effective_samples:.0f})" if self.effective_samples < 0.999 * self.samples else ""
         return (
             f"Certificate({self.lower:.6g} <= W_{self.p:g} <= {self.upper:.6g}, confidence={self.confidence:g}, "
-            f"samples={self.samples}, gap={self.gap:.1e}, method={self.method})"
+            f"samples={self.samples}{worth}, gap={self.gap:.1e}, method={self.method})"
         )

@@ -32,10 +32,18 @@ probability is 1 - delta only in the limit m to infinity and if E c(Y, x_i)^2 is
 deviation of f_v in place of f_v*, which is right in the limit of many potential samples, where v tends to v* up to a
 constant (del Barrio, Gonzalez-Sanz, Loubes 2024), and off by at most max |v - v*| before. With `bound` = B nothing is:
 if 0 <= c <= B, then |f_v(y) - f_v(y')| <= max_i |c(y, x_i) - c(y', x_i)| <= B for every v, v* among them; e is then
-Maurer and Pontil's empirical Bernstein bound, and e* McDiarmid's, which needs no deviation.
+Maurer and Pontil's empirical Bernstein bound, and e* Hoeffding's, which needs no deviation.
 
 Roots. t -> t^(1/p) is increasing, so the p-th root of both ends is an interval for W_p with the same confidence. It is
 taken last, of ends that are a few standard errors apart: never of a sampling error, whose root is far larger.
+
+Weights. If row k has a weight w_k > 0, the pairs (Y_k, w_k) are independent, and E[w_k | Y_k] is proportional to the
+density of mu over that of the rows, as with the weights of a survey or of importance sampling, then D_m(v) becomes
+sum w f_v(Y) / sum w, mu_m the weighted empirical measure, and U_m the cost of a plan between that and nu. Again
+U_m >= D_m(v*). In D_m(v) - D(v) = sum w (f_v - D(v)) / sum w the numerator adds independent numbers of mean zero,
+so (1) and (2) hold with an e for such a ratio: `interval`. The scale of the weights cancels, and weights of one give
+what is said above. No e can know of weights that have not come: where rows were drawn from something narrower than mu,
+the largest are missing, and the interval is too short. `weights` warns of what shows.
 
 Without replacement. A table is read in random order, each row once. Is mu the distribution that its rows were drawn
 from, they are independent and all of the above holds. Is mu the table itself, they are not, but their mean is at least
@@ -63,15 +71,16 @@ from ..transport.engine import HardPass, chunk_elements
 from ..transport.modes import plain_modes
 from ..transport.problem import Problem, check_power, make_problem
 from ..transport.ranks import Ranks, agreed, as_ranks, mark, told_to
-from .certificate import ASYMPTOTIC, Certificate
-from .fresh import FreshRows
-from .interval import bernstein, clt, mcdiarmid
+from .certificate import ASYMPTOTIC, UNSEEN, Certificate
+from .fresh import FreshRows, Rows
+from .interval import bernstein, clt, hoeffding
 from .ledger import Candidates, Ledger, candidates, joined
 from .moments import Moments
 from .plan import Plan, feasible_plan, solved_plan
 from .points import Points, check_dimension, read_points, saw_the_source
 from .potential import Fitted, fit_potential
 from .shared_rows import WHY, SharedRows, generator_of
+from .weights import warn_of_weights
 
 TAILS = 0.25  # of the variance in one sample: the central limit theorem is not to be trusted
 FEWEST = 30  # fresh samples
@@ -82,6 +91,14 @@ SEEN = (
     "source: these rows built the coreset, so the interval speaks of the table, not of the population behind it, to "
     "which the distance is larger. Split first: build, fresh = tc.hold_out(data), build on the one and certify on the "
     "other. For the table alone, tc.transport is exact."
+)
+
+
+RESAMPLED = (
+    "source: the sampler of this DataLoader draws rows with replacement, or some more likely than others. They are no "
+    "fresh samples, and an interval from them would be too short; expected each row once. Give the dataset itself: "
+    "as_source(dataset, weights) takes the weights of a WeightedRandomSampler. If the dataset makes new independent "
+    "samples at every reading, give iter(loader)."
 )
 
 
@@ -110,29 +127,35 @@ def certify(
         coreset: a `Coreset`, a `BuildResult`, anything with .points (n, d) and .weights (n,), or points (n, d) of
             equal weight.
         source: anything that `as_source` reads. A distribution or callable is endless. A table or loader is split into
-            rows for the potential and rows for the interval; for a statement on the population its rows must not have
-            built the coreset: see `hold_out`. A loader or iterator is read in its own order: shuffle it.
+            rows for the potential and rows for the interval, each of which is used once; for a statement on the
+            population its rows must not have built the coreset: see `hold_out`. A loader or iterator is read in its own
+            order: shuffle it. A callable has to give independent samples, not rows of a table drawn with replacement.
+            Weights of rows are "importance" or "counts": see `as_source`.
         p: power of the cost, p >= 1.
         confidence: probability with which both ends hold together, in (0, 1).
         samples: most fresh samples for the interval, whose width falls with their square root; a source that ends
             earlier gives fewer. Others are used for the potential.
         bound: a number B with |y - x_i|^p <= B for every possible sample y and every point; makes the confidence hold
-            for any number of samples, with a wider interval. None: central limit theorem.
+            for any number of samples, with a wider interval, provided that no weight exceeds the largest that was
+            given. None: central limit theorem.
         seed: int or generator.
         engine: as in `transport`.
         group: None for the samples of this process; "world" or a `torch.distributed.ProcessGroup` for those that its
             ranks draw from a source each. Every rank calls with the same points and settings and gets the certificate
-            of all samples together, of which each reads its share. Equal seeds give the ranks different samples.
+            of all samples together, of which each reads its share. Equal seeds give the ranks different samples. The
+            weights of their rows are on one scale.
 
     Returns:
         `Certificate`: the interval, rooted, and what it comes from.
 
     Raises:
-        TypeError, ValueError: unusable arguments or samples, named; a sample that breaks `bound`.
+        TypeError, ValueError: unusable arguments or samples, named; a sample that breaks `bound`; a loader whose
+            sampler draws with replacement, whose rows are no fresh samples.
         RankError: another rank failed, has other points or settings, or did not call within the group's timeout.
 
     Warns:
-        UserWarning: the source is the finite set that built the coreset; a single sample decides the variance.
+        UserWarning: the source is the finite set that built the coreset; a single sample decides the variance; weights
+            are too uneven.
 
     Example:
         >>> import torch, torchcoreset as tc
@@ -166,11 +189,13 @@ class Pass:
         moments: of f_v.
         plan: a feasible plan.
         fitted: the potential.
+        weights: (k,) of all rows that were used, on all ranks; None if the source has none.
     """
 
     moments: Moments
     plan: Plan
     fitted: Fitted
+    weights: Tensor | None
 
 
 @dataclass(frozen=True)
@@ -179,10 +204,12 @@ class Batch:
 
     Attributes:
         rows: (k, d) as the source gave them.
+        mass: (k,) their weights, of any scale.
         cells: their Laguerre cells.
     """
 
     rows: Tensor
+    mass: Tensor
     cells: HardPass
 
 
@@ -202,6 +229,8 @@ def inputs(
 
     def prepare() -> tuple[tuple[Points, Source], tuple[float, ...]]:
         points, read = read_points(coreset), as_source(source)
+        if read.resampled:
+            raise ValueError(RESAMPLED)
         facts = (*points.x.shape, torch.finfo(points.x.dtype).eps, mark(points.x), mark(points.b))
         return (points, read), facts
 
@@ -238,8 +267,10 @@ def one_pass(
         else SharedRows(ranks, source, points.x.device, generator_of(ranks, generator))
     )
     fitted = fit_potential(points, fresh, p, samples, engine)
-    left = samples if fresh.size is None else min(samples, fresh.size - fitted.seen)
-    ledger, moments = Ledger(points.b, max(left, 1), fitted.samples), Moments()
+    left = fresh.expected(samples)
+    uneven = fitted.rows.size * float(fitted.rows.w.square().sum() / fitted.rows.w.sum() ** 2)
+    ledger, moments = Ledger(points.b, max(left, 1), fitted.samples, uneven), Moments()
+    weights = [fitted.rows.w]
     visit = look(fitted, fresh) if look is not None else None
     keep = ledger.short and left * points.x.shape[1] <= KEPT
     kept: list[Candidates] = []
@@ -247,6 +278,8 @@ def one_pass(
     def read() -> tuple[Ledger, tuple[()]]:
         for seen in _seen(points, fresh.batches(samples), fitted.v, p, engine, bound, moments, visit):
             ledger.add(seen)
+            if fresh.weighted:
+                weights.append(seen.mass)
             if keep:
                 kept.append(seen)
         if ranks is not None and ledger.held is None:
@@ -259,6 +292,8 @@ def one_pass(
         ranks.agree("certify", read, 0, WHY)
         ledger.join(ranks)
         moments = moments.joined(ranks)
+        if fresh.weighted:
+            weights = [fitted.rows.w, *(part for (part,) in ranks.gather(torch.cat(weights[1:])))]
     if moments.count < FEWEST:
         raise ValueError(
             f"source: {moments.count} rows were left to certify with, after {fitted.seen} for the potential; expected "
@@ -268,15 +303,15 @@ def one_pass(
     x = x - column_medians(x)
     error = moments.standard_error
     if keep:
-        plan = solved_plan(ledger, joined(kept), x, fitted.v, p, engine, image, error, ranks)
+        plan = solved_plan(ledger, joined(kept), x, fitted.v, p, engine, image, error, ranks, weighted=fresh.weighted)
     else:
         plan = feasible_plan(ledger, x, fitted.v, p, image, error=error)
-    return Pass(moments, plan, fitted)
+    return Pass(moments, plan, fitted, torch.cat(weights) if fresh.weighted else None)
 
 
 def _seen(
     points: Points,
-    batches: Iterator[Tensor],
+    batches: Iterator[Rows],
     v: Tensor,
     p: float,
     engine: str,
@@ -285,25 +320,28 @@ def _seen(
     visit: Visit | None,
 ) -> Iterator[Candidates]:
     """The samples of each batch with their cells, after f_v of them has entered the moments."""
-    for rows in batches:
+    for rows, mass in batches:
         check_dimension(points, rows)
         # In float64: a cell that float32 takes for the nearest one would put the lower end too high.
         problem = make_problem(points.x, rows, p, points.b, dtype=torch.float64)
         cells = make_engine(problem, engine).hard(v)
         if bound is not None:
             check_costs(problem, bound)
-        moments.add(cells.cost - v[cells.cell])
-        found = visit(Batch(rows, cells)) if visit is not None else None
-        yield candidates(problem.y, cells, *(found or ()))
+        moments.add(cells.cost - v[cells.cell], mass)
+        found = visit(Batch(rows, mass, cells)) if visit is not None else None
+        yield candidates(problem.y, mass, cells, *(found or ()))
 
 
 def make_certificate(passed: Pass, p: float, confidence: float, bound: float | None) -> Certificate:
     """The interval from what a pass has found."""
     moments, plan, delta = passed.moments, passed.plan, (1 - confidence) / 2
+    if passed.weights is not None:
+        warn_of_weights(passed.weights, moments)
     if bound is None:
         below, above = clt(moments, delta, above=False), clt(moments, delta, above=True)
     else:
-        below, above = bernstein(moments, delta, bound), mcdiarmid(moments.count, delta, bound)
+        heaviest = moments.heaviest if passed.weights is None else float(passed.weights.max())
+        below, above = bernstein(moments, delta, bound, heaviest), hoeffding(moments, delta, bound, heaviest)
     method = "clt" if bound is None else "bernstein"
     if method == "clt" and moments.tail_share > TAILS:
         message = (
@@ -324,7 +362,8 @@ def make_certificate(passed: Pass, p: float, confidence: float, bound: float | N
         samples=moments.count,
         potential_samples=passed.fitted.samples,
         method=method,
-        asymptotic=ASYMPTOTIC[method],
+        effective_samples=moments.size,
+        asymptotic=ASYMPTOTIC[method] + (UNSEEN if method == "bernstein" and passed.weights is not None else ""),
         tail_share=moments.tail_share,
         concentration=float(share[: math.ceil(len(share) / 10)].sum()),
         potential=passed.fitted.v,

@@ -1,6 +1,7 @@
 """`expectation_error`: what a coreset is for, checked for one function.
 
     Y_k samples of mu, M of them      x_i, b_i points: nu      T(y) cell of y, W_1 potential      g(y) = f(x_T(y))
+    w_k their weights, of one without them; means over samples are sum w f / sum w
 
 The error is E f(Y) - sum_i b_i f(x_i). f(y) and g(y) are alike, because y is near its point, so f - beta g varies
 little. But E g(Y) = sum_i mu(cell i) f(x_i) is not sum_i b_i f(x_i): the cells of a fitted potential have the masses b
@@ -9,10 +10,18 @@ answer. What is right is to estimate E g as well, from many more samples, which 
 sampling, 1938):
 
     estimate = mean over m of (f - beta g) + beta mean over M of g - sum_i b_i f(x_i),        m of the M samples,
-    variance = var(f - beta g) (1/m - 1/M) + var(f) / M.
+    variance = var(f - beta g) (1/m - 1/M) + var(f) / M      (equal weights).
 
 It is unbiased for every fixed beta; beta = cov(f, g) / var(g) comes from the samples of the potential. Where calling f
 is what costs, m calls are worth nearly M. At m = M it is the plain mean, and a control variate could not help.
+
+To first order the error of the estimate is a sum of independent numbers, one a sample. With e = f - beta g, r for
+the distance from the mean, and W_m and W_M the sums of weights, they are
+
+    w (r_e / W_m + beta r_g / W_M) for the m samples,      w beta r_g / W_M for the others.
+
+The sums of their squares and cubes, those of the others estimated from the m, are the variance and the third moment of
+the estimate. The mean of 30 or 200 calls can be quite skewed, so the interval is Hall's (`interval`).
 """
 
 from __future__ import annotations
@@ -20,9 +29,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
+import torch
 from torch import Generator, Tensor
 
 from ..sources.randomness import make_generator
@@ -34,6 +43,7 @@ from ..transport.ranks import Ranks, agreed, as_ranks, mark, told_to
 from .certificate import Certificate
 from .certify import FEWEST, Batch, check_confidence, inputs, make_certificate, one_pass
 from .fresh import FreshRows
+from .interval import hall
 from .maps import Map, at_rest, values_of
 from .moments import Moments
 from .points import Points
@@ -146,22 +156,22 @@ def expectation_error(
             double.join(ranks)
     distance = make_certificate(passed, 1, confidence, None)
     expectation = float(points.b @ double.at_points)
-    error = double.residual.mean + double.beta * double.proxy.mean - expectation
-    m, total = double.residual.count, double.proxy.count
-    variance = double.residual.variance * (1 / m - 1 / total) + double.plain.variance / total
-    half = NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(variance)
-    plain = double.plain.variance / m
+    found = double.estimate()
+    error = found.mean - expectation
+    below, above = hall(found.standard_error, found.asymmetry, double.plain.size, (1 - confidence) / 2)
+    ends = (error - below, error + above)
+    plain = double.plain.standard_error**2
     return ExpectationError(
-        lower=max(abs(error) - half, 0.0),
-        upper=abs(error) + half,
+        lower=max(ends[0], -ends[1], 0.0),
+        upper=max(-ends[0], ends[1]),
         error=error,
-        standard_error=math.sqrt(variance),
+        standard_error=found.standard_error,
         expectation=expectation,
         confidence=confidence,
-        samples=total,
-        evaluations=m,
+        samples=double.proxy.count,
+        evaluations=double.plain.count,
         beta=double.beta,
-        variance_ratio=variance / plain if plain > 0 else 1.0,
+        variance_ratio=found.standard_error**2 / plain if plain > 0 else 1.0,
         distance=distance,
         lipschitz_bound=None if lipschitz is None else lipschitz * distance.upper,
     )
@@ -179,6 +189,14 @@ def _calls(evaluations: int | None, samples: int) -> int:
     return evaluations
 
 
+class _Estimate(NamedTuple):
+    """An estimate of E f, its standard deviation and its skewness."""
+
+    mean: float
+    standard_error: float
+    asymmetry: float
+
+
 class _DoubleSample:
     """Means over the m samples at which f is called, and over all M."""
 
@@ -186,34 +204,61 @@ class _DoubleSample:
         self.f, self.points, self.calls, self.engine = f, points, calls, engine
         self.at_points = values_of(f, points.x)
         self.beta = 0.0
-        self.plain, self.residual, self.proxy = Moments(), Moments(), Moments()
+        self.plain, self.proxy = Moments(), Moments()
+        self.called: list[tuple[Tensor, Tensor, Tensor]] = []  # weights, f and g where f was called
 
     def start(self, fitted: Fitted, fresh: FreshRows) -> Callable[[Batch], None]:
         """Find beta on samples that the estimate does not see."""
         self.calls = fresh.share(self.calls)
-        rows = fitted.rows[:PILOT]
-        cells = make_engine(make_problem(self.points.x, rows, 1, self.points.b), self.engine).hard(fitted.v)
-        self.beta = _regression(values_of(self.f, rows), self.at_points[cells.cell])
+        rows = fitted.rows.part(slice(PILOT))
+        cells = make_engine(make_problem(self.points.x, rows.y, 1, self.points.b), self.engine).hard(fitted.v)
+        self.beta = _regression(values_of(self.f, rows.y), self.at_points[cells.cell], rows.w)
         return self.visit
 
     def visit(self, batch: Batch) -> None:
         """Count in a batch; f is called until the calls are used up."""
         proxy = self.at_points[batch.cells.cell]
-        self.proxy.add(proxy)
+        self.proxy.add(proxy, batch.mass)
         left = self.calls - self.plain.count
         if left > 0:
             values = values_of(self.f, batch.rows[:left])
-            self.plain.add(values)
-            self.residual.add(values - self.beta * proxy[:left])
+            self.plain.add(values, batch.mass[:left])
+            self.called.append((batch.mass[:left], values, proxy[:left]))
 
     def join(self, ranks: Ranks) -> None:
         """Take in the samples of all ranks."""
-        self.plain, self.residual, self.proxy = (
-            moments.joined(ranks) for moments in (self.plain, self.residual, self.proxy)
+        self.plain, self.proxy = self.plain.joined(ranks), self.proxy.joined(ranks)
+        self.called = ranks.gather(*self._columns())  # type: ignore[assignment]  # as many columns
+
+    def estimate(self) -> _Estimate:
+        """That of E f from both sets; the module's docstring has the formulas."""
+        w, values, proxy = self._columns()
+        m, others = self.plain.count, self.proxy.count - self.plain.count
+        w, share = w / w.sum(), self.plain.mass / self.proxy.mass
+        residual = values - self.beta * proxy
+        first, of_proxy = residual[0], self.beta * share * w * _centred(proxy, w)
+        of_called = w * _centred(residual, w) + of_proxy
+        second, third = (float((of_called**power).sum() + (others / m) * (of_proxy**power).sum()) for power in (2, 3))
+        return _Estimate(
+            float(first + w @ (residual - first)) + self.beta * self.proxy.mean,
+            math.sqrt(m / (m - 1) * second),
+            third / second**1.5 if second > 0 else 0.0,
         )
 
+    def _columns(self) -> tuple[Tensor, ...]:
+        return tuple(torch.cat(parts) for parts in zip(*self.called, strict=True))
 
-def _regression(values: Tensor, proxy: Tensor) -> float:
-    centred = proxy - proxy.mean()
-    square = float(centred.square().sum())
-    return float(centred @ (values - values.mean())) / square if square > 0 else 0.0
+
+def _centred(values: Tensor, share: Tensor) -> Tensor:
+    """Values (m,) less their mean: zero to the last digit where all are alike."""
+    moved = values - values[0]
+    return moved - share @ moved
+
+
+def _regression(values: Tensor, proxy: Tensor, weights: Tensor) -> float:
+    """The factor of the proxy that leaves a weighted mean of the difference its least variance."""
+    share = weights / weights.sum()
+    square = weights.square()
+    centred, others = _centred(proxy, share), _centred(values, share)
+    spread = float(square @ centred.square())
+    return float((square * centred) @ others) / spread if spread > 0 else 0.0

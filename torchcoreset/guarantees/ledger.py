@@ -1,10 +1,11 @@
 """What one pass over fresh samples leaves behind: cells, costs, and the samples that could change cell.
 
-    x (n, d) points, b (n,) weights      v (n,) potential, fixed      y samples, m of them      T(y) the cell of y
+    x (n, d) points, b (n,) weights      v (n,) potential, fixed      T(y) the cell of y
+    y samples, m of them, of equal weight or not; masses are sums of their weights
 
 A feasible plan sends every sample to its cell T(y), except that cells with too many samples give some away. Which ones
 is known only at the end, but not who is a candidate: the samples of each cell that lose least by leaving. So a pass
-keeps these, a few hundred a cell, and of all others no more than their number and the sum of their costs. Memory does
+keeps these, a few hundred a cell, and of all others no more than their mass and the sum of their costs. Memory does
 not grow with m.
 
 Should a cell have to give away more than its candidates, it gives a share of all its other samples alike: by
@@ -38,6 +39,7 @@ class Candidates:
 
     Attributes:
         y: (k, d) samples.
+        mass: (k,) their weights.
         cell: (k,) their cells.
         slack: (k,) what each loses by leaving for the second nearest point.
         cost: (k,) cost to the point of the cell.
@@ -46,6 +48,7 @@ class Candidates:
     """
 
     y: Tensor
+    mass: Tensor
     cell: Tensor
     slack: Tensor
     cost: Tensor
@@ -58,14 +61,16 @@ class Candidates:
 
     def parts(self) -> tuple[Tensor, ...]:
         """All columns."""
-        return (self.y, self.cell, self.slack, self.cost, self.image, self.image_cost)
+        return (self.y, self.mass, self.cell, self.slack, self.cost, self.image, self.image_cost)
 
 
-def candidates(y: Tensor, cells: HardPass, image: Tensor | None = None, image_cost: Tensor | None = None) -> Candidates:
+def candidates(
+    y: Tensor, mass: Tensor, cells: HardPass, image: Tensor | None = None, image_cost: Tensor | None = None
+) -> Candidates:
     """All samples of a batch, with the cells of the potential."""
     if image is None or image_cost is None:
         image, image_cost = y.new_empty(len(y), 0), torch.zeros_like(cells.cost)
-    return Candidates(y, cells.cell, cells.slack.double(), cells.cost, image, image_cost)
+    return Candidates(y, mass, cells.cell, cells.slack.double(), cells.cost, image, image_cost)
 
 
 def joined(several: list[Candidates]) -> Candidates:
@@ -74,43 +79,49 @@ def joined(several: list[Candidates]) -> Candidates:
 
 
 class Ledger:
-    """Counts, cost sums and candidates of the cells.
+    """Masses, cost sums and candidates of the cells.
 
     Args:
         b: (n,) weights of the points.
         expected: samples that will come.
         fitted: samples that the potential comes from, which says how far the cells may be off.
+        uneven: samples over as many of equal weight as are worth as much; 1 for equal weights. Masses of cells then
+            vary as those of fewer samples do, and more of them have to be moved.
 
     Attributes:
-        seen: samples so far.
         count: (n,) samples of each cell.
-        cost: (n,) sum of their costs.
-        image_cost: (n,) sum of the costs between their images.
+        mass: (n,) their mass.
+        cost: (n,) mass times cost, summed over them.
+        image_cost: (n,) the same for the costs between their images.
         held: the candidates.
         short: whether there is no room, or too little time, for all candidates that cells may have to give away.
     """
 
-    def __init__(self, b: Tensor, expected: int, fitted: int) -> None:
+    def __init__(self, b: Tensor, expected: int, fitted: int, uneven: float = 1.0) -> None:
         n = len(b)
         self.b = b
-        self.seen = 0
-        self.count = b.new_zeros(n)
+        self.count, self.mass = b.new_zeros(n), b.new_zeros(n)
         self.cost, self.image_cost = b.new_zeros(n), b.new_zeros(n)
         self.held: Candidates | None = None
         spread = (expected * b).sqrt() + expected * (b / fitted).sqrt()
-        quota = QUOTA + SPREADS * spread
+        quota = QUOTA + SPREADS * math.sqrt(uneven) * spread
         most = MOST_LISTED if n > MANY else MOST_ELEMENTS // n
         self.short = n > MANY or float(quota.sum()) > most
         self._quota = quota * min(1.0, most / float(quota.sum()))
         self._threshold = torch.full_like(b, math.inf)  # slack beyond which a sample is no candidate
 
+    @property
+    def total(self) -> float:
+        """Mass of the samples so far."""
+        return float(self.mass.sum())
+
     def add(self, batch: Candidates) -> None:
         """Enter a batch of samples."""
         n, cell = len(self.b), batch.cell
-        self.seen += len(cell)
         self.count += torch.bincount(cell, minlength=n)
-        self.cost += mass_by_cell(cell, batch.cost, n)
-        self.image_cost += mass_by_cell(cell, batch.image_cost, n)
+        self.mass += mass_by_cell(cell, batch.mass, n)
+        self.cost += mass_by_cell(cell, batch.mass * batch.cost, n)
+        self.image_cost += mass_by_cell(cell, batch.mass * batch.image_cost, n)
         new = batch.picked((batch.slack <= self._threshold[cell]).nonzero()[:, 0])
         self.held = new if self.held is None else joined([self.held, new])
         if len(self.held.cell) > 2 * float(self._quota.sum()):
@@ -120,9 +131,8 @@ class Ledger:
         """Take in the ledgers of all ranks, which are of the same points; each has kept the quota of all samples."""
         assert self.held is not None, "every rank has samples"
         self._prune()
-        seen = self.count.new_tensor(float(self.seen))
-        self.count, self.cost, self.image_cost, seen = ranks.total(self.count, self.cost, self.image_cost, seen)
-        self.seen = int(seen)
+        sums = (self.count, self.mass, self.cost, self.image_cost)
+        self.count, self.mass, self.cost, self.image_cost = ranks.total(*sums)
         columns = zip(*ranks.gather(*self.held.parts()), strict=True)
         self.held = Candidates(*(torch.cat(parts) for parts in columns))
 
@@ -144,10 +154,11 @@ class Ledger:
         self._threshold = torch.where(full, largest, math.inf)
 
     def others(self, candidates: Candidates) -> tuple[Tensor, Tensor, Tensor]:
-        """Of the samples that are no candidates, in each cell: number, mean cost and mean cost of images, (n,) each."""
-        n = len(self.b)
-        number = self.count - torch.bincount(candidates.cell, minlength=n)
-        cost = self.cost - mass_by_cell(candidates.cell, candidates.cost, n)
-        image_cost = self.image_cost - mass_by_cell(candidates.cell, candidates.image_cost, n)
-        some = number.clamp(min=1)
-        return number, (cost / some).clamp(min=0), (image_cost / some).clamp(min=0)
+        """Of the samples that are no candidates, in each cell: mass, mean cost and mean cost of images, (n,) each."""
+        n, cell, held = len(self.b), candidates.cell, candidates.mass
+        some = self.count > torch.bincount(cell, minlength=n)  # what is left of a mass may be rounding
+        mass = torch.where(some, (self.mass - mass_by_cell(cell, held, n)).clamp(min=0), 0.0)
+        cost = self.cost - mass_by_cell(cell, held * candidates.cost, n)
+        image_cost = self.image_cost - mass_by_cell(cell, held * candidates.image_cost, n)
+        share = mass.where(mass > 0, 1.0)
+        return mass, (cost / share).clamp(min=0), (image_cost / share).clamp(min=0)

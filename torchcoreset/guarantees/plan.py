@@ -62,17 +62,16 @@ def feasible_plan(
         image: (n, d') what a map makes of the points.
         error: standard error of the value, far below which shorter paths are not worth their time.
     """
-    n, m = len(x), ledger.seen
+    n, total = len(x), ledger.total
     held = ledger.finish()
-    number, mean, image_mean = ledger.others(held)
-    some = (number > 0).nonzero()[:, 0]
+    others, mean, image_mean = ledger.others(held)
+    some = (others > 0).nonzero()[:, 0]
     cell = torch.cat((held.cell, some))
-    mass = torch.cat((torch.full_like(held.cost, 1 / m), number[some] / m))
-    # Masses are counts over m, and weights rounded numbers: the rest goes to where a plan can move it.
-    surplus = ledger.count / m - ledger.b
+    mass = torch.cat((held.mass, others[some])) / total
+    # Masses and weights are rounded numbers: the rest goes to where a plan can move it.
+    surplus = ledger.mass / total - ledger.b
     surplus -= surplus.sum() / n
-    total = float(ledger.cost.sum()) / m
-    budget = max(WASTED * error, LEAST * total)
+    budget = max(WASTED * error, LEAST * float(ledger.cost.sum()) / total)
     arrays = (cell.cpu().numpy(), mass.cpu().numpy(), surplus.cpu().numpy(), v.cpu().numpy())
     if n > MANY:
         moved = balance_lists(_lists(held, some, mean, x, v, p), *arrays, allowance=0.0, budgets=[budget])
@@ -91,7 +90,7 @@ def feasible_plan(
         value,
         image_value,
         float(entries[2][~stays].sum()),
-        ledger.count / m,
+        ledger.mass / total,
         _cost_share(ledger),
     )
 
@@ -106,6 +105,8 @@ def solved_plan(
     image: Tensor | None,
     error: float,
     ranks: Ranks | None = None,
+    *,
+    weighted: bool = False,
 ) -> Plan:
     """The transport of all fresh samples, solved from the potential that came before them.
 
@@ -115,9 +116,11 @@ def solved_plan(
         engine: as in `transport`.
         ranks: those that have kept the others.
         x, v, p, image, error: as for `feasible_plan`.
+        weighted: whether samples have weights of their own, on any rank.
     """
-    problem = problem_on(ranks, "certify", x, kept.y, p, ledger.b, dtype=torch.float64, state=v)
-    mean = float(ledger.cost.sum()) / ledger.seen
+    mass = kept.mass if weighted else None
+    problem = problem_on(ranks, "certify", x, kept.y, p, ledger.b, mass, dtype=torch.float64, state=v)
+    mean = float(ledger.cost.sum()) / ledger.total
     tolerance = min(max(SHARP * error / mean, LEAST), LOOSE) if mean > 0 else LOOSE
     found = solve(problem, tolerance=tolerance, exact=False, start=v, max_steps=100, engine=engine)
     sums = ledger.b.new_zeros(2)
@@ -126,7 +129,7 @@ def solved_plan(
         if image is not None:
             sums[1] += mass @ paired(kept.image[rows], image[cols], p)
     moved, image_value = problem.totals(sums).tolist()
-    return Plan(found.value, image_value, moved, ledger.count / ledger.seen, _cost_share(ledger))
+    return Plan(found.value, image_value, moved, ledger.mass / ledger.total, _cost_share(ledger))
 
 
 def _cost_share(ledger: Ledger) -> Tensor:

@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from ..transport.choose import make_engine
-from ..transport.problem import make_problem
+from ..transport.problem import Problem, make_problem
 from ..transport.solve import solve_dual
-from .fresh import FreshRows
+from .fresh import FreshRows, Rows, put_together
+from .moments import Moments
 from .points import Points, check_dimension
 
 FIRST_SHARE = 0.1  # of the certifying samples: what the first potential comes from, and as many to look at it
@@ -37,13 +37,13 @@ class Fitted:
         v: (n,) float64, centred.
         samples: how many samples it comes from.
         seen: how many were used up, for it and for looking at it.
-        rows: (k, d) the samples that it comes from.
+        rows: the samples that it comes from.
     """
 
     v: Tensor
     samples: int
     seen: int
-    rows: Tensor
+    rows: Rows
 
 
 def fit_potential(points: Points, fresh: FreshRows, p: float, samples: int, engine: str) -> Fitted:
@@ -51,7 +51,7 @@ def fit_potential(points: Points, fresh: FreshRows, p: float, samples: int, engi
 
     Args:
         points: n points with their weights.
-        fresh: the rows; of a finite source at most MOST_SHARE are taken.
+        fresh: the rows; of those that there are at most MOST_SHARE are taken.
         p: power of the cost.
         samples: how many will certify, which says how good the potential has to be.
         engine: as in `transport`.
@@ -61,44 +61,32 @@ def fit_potential(points: Points, fresh: FreshRows, p: float, samples: int, engi
     """
     n = len(points.x)
     first = max(math.ceil(FIRST_SHARE * samples), FIRST_PER_POINT * n)
-    if fresh.size is not None:
-        first = min(first, math.floor(MOST_SHARE * fresh.size / 2))
-    rows, look = _two_sets(fresh, first)
-    check_dimension(points, rows)
-    v, mean, error = _solved(points, rows, p, None, samples, engine)
-    if n == 1:
-        fresh.put_back(look)
-        return Fitted(v, len(rows), len(rows), rows)
-    problem = make_problem(points.x, look, p, points.b)
-    found = solve_dual(problem, tolerance=_tolerance(mean, error), start=v, max_steps=100, engine=engine)
-    dual = _semi_dual(points, look, p, v, engine)
-    loss, seen = found.lower - dual, len(rows) + len(look)
-    if loss > LOOSE * error:
-        most = min(samples, MOST_ELEMENTS // rows.shape[1])
-        if fresh.size is not None:
-            most = min(most, math.floor(MOST_SHARE * fresh.size))
-        wanted = min(most, math.ceil(seen * loss / (LOOSE * max(error, 1e-300))))
-        more = fresh.take(wanted - seen) if wanted > seen else rows[:0]
-        seen += len(more)
-        rows = torch.cat((rows, look, more) if len(more) else (rows, look))
-        v, _, _ = _solved(points, rows, p, v, samples, engine)
-    return Fitted(v, len(rows), seen, rows)
-
-
-def _two_sets(fresh: FreshRows, first: int) -> tuple[Tensor, Tensor]:
-    """Two sets of at most `first` rows; half of what there is goes back, if the source ends with them."""
+    first = min(first, math.floor(MOST_SHARE * fresh.ahead(math.ceil(2 * first / MOST_SHARE)) / 2))
     rows, look = fresh.take(max(first, 1)), fresh.take(max(first, 1))
-    if len(look) < first:  # an end that nobody could know of
-        both = torch.cat((rows, look)) if len(look) else rows
-        part = len(both) // 4
-        rows, look = both[:part], both[part : 2 * part]
-        fresh.put_back(both[2 * part :])
-    if not len(rows) or not len(look):
+    if not rows.size or not look.size:
         raise ValueError(
             "source: it ended after fewer than 4 rows; expected some to find a potential with and others to certify "
             "with. Give more rows, a distribution or a callable."
         )
-    return rows, look
+    check_dimension(points, rows.y)
+    v, mean, error = _solved(points, rows, p, None, samples, engine)
+    if n == 1:
+        fresh.put_back(look)
+        return Fitted(v, rows.size, rows.size, rows)
+    problem = _problem(points, look, p)
+    found = solve_dual(problem, tolerance=_tolerance(mean, error), start=v, max_steps=100, engine=engine)
+    dual = _semi_dual(points, look, p, v, engine)
+    loss, seen = found.lower - dual, rows.size + look.size
+    if loss > LOOSE * error:
+        most = min(samples, MOST_ELEMENTS // rows.y.shape[1])
+        wanted = min(most, math.ceil(seen * loss / (LOOSE * max(error, 1e-300))))
+        if wanted > seen:
+            wanted = min(wanted, math.floor(MOST_SHARE * (seen + fresh.ahead(math.ceil(wanted / MOST_SHARE) - seen))))
+        more = fresh.take(wanted - seen) if wanted > seen else rows.part(slice(0))
+        seen += more.size
+        rows = put_together(rows, look, more)
+        v, _, _ = _solved(points, rows, p, v, samples, engine)
+    return Fitted(v, rows.size, seen, rows)
 
 
 def _tolerance(mean: float, error: float) -> float:
@@ -107,12 +95,16 @@ def _tolerance(mean: float, error: float) -> float:
 
 
 def _solved(
-    points: Points, rows: Tensor, p: float, start: Tensor | None, samples: int, engine: str
+    points: Points, rows: Rows, p: float, start: Tensor | None, samples: int, engine: str
 ) -> tuple[Tensor, float, float]:
     """The potential of these rows, the value, and the standard error that `samples` others will have."""
-    problem = make_problem(points.x, rows, p, points.b)
+    problem = _problem(points, rows, p)
     found = solve_dual(problem, tolerance=ROUGH, start=start, max_steps=100, engine=engine)
-    error = float(found.transform.std()) / math.sqrt(samples) if len(rows) > 1 else math.inf
+    error = math.inf
+    if rows.size > 1:
+        moments = Moments()
+        moments.add(found.transform, rows.w)
+        error = moments.standard_error * math.sqrt(rows.size / samples)
     tolerance = _tolerance(found.lower, error)
     if tolerance < ROUGH:
         start = found.potential
@@ -120,5 +112,9 @@ def _solved(
     return found.potential, found.lower, error
 
 
-def _semi_dual(points: Points, rows: Tensor, p: float, v: Tensor, engine: str) -> float:
-    return make_engine(make_problem(points.x, rows, p, points.b), engine).hard(v).dual
+def _semi_dual(points: Points, rows: Rows, p: float, v: Tensor, engine: str) -> float:
+    return make_engine(_problem(points, rows, p), engine).hard(v).dual
+
+
+def _problem(points: Points, rows: Rows, p: float) -> Problem:
+    return make_problem(points.x, rows.y, p, points.b, rows.w)

@@ -26,7 +26,7 @@ from ..sources.randomness import make_generator
 from ..tensors import check_count, is_real
 from ..transport.choose import check_engine, make_engine
 from ..transport.cost import paired
-from ..transport.deterministic import column_medians
+from ..transport.deterministic import column_medians, mass_by_cell
 from ..transport.modes import plain_modes
 from ..transport.problem import check_power, make_problem
 from ..transport.ranks import Ranks, agreed, as_ranks, mark, told_to
@@ -138,8 +138,9 @@ def certify_pushforward(
             pushed.join(ranks)
         constant = lipschitz if lipschitz is not None else _constant(network)
     data = make_certificate(passed, p, confidence, None)
-    plan = replace(passed.plan, value=passed.plan.image_value, cell_mass=pushed.mass / pushed.moments.count)
-    found = make_certificate(Pass(pushed.moments, plan, replace(passed.fitted, v=pushed.w)), p, confidence, None)
+    plan = replace(passed.plan, value=passed.plan.image_value, cell_mass=pushed.mass / pushed.moments.mass)
+    images = Pass(pushed.moments, plan, replace(passed.fitted, v=pushed.w), passed.weights)
+    found = make_certificate(images, p, confidence, None)
     bound = None if constant is None else constant * data.upper
     return PushforwardCertificate(
         lower=found.lower, upper=found.upper, image=found, data=data, lipschitz=constant, lipschitz_upper=bound
@@ -156,8 +157,8 @@ class _Images:
 
     def start(self, fitted: Fitted, fresh: FreshRows) -> Callable[[Batch], tuple[Tensor, Tensor]]:
         """Solve for the potential of the images, on those of the samples that the other potential comes from."""
-        rows = image_of(self.network, fitted.rows, "network")
-        problem = make_problem(self.image.x, rows, self.p, self.image.b)
+        rows = image_of(self.network, fitted.rows.y, "network")
+        problem = make_problem(self.image.x, rows, self.p, self.image.b, fitted.rows.w)
         self.w = solve(problem, tolerance=1e-3, exact=False, start=None, max_steps=100, engine=self.engine).potential
         return self.visit
 
@@ -166,8 +167,8 @@ class _Images:
         rows = image_of(self.network, batch.rows, "network")
         problem = make_problem(self.image.x, rows, self.p, self.image.b, dtype=torch.float64)
         cells = make_engine(problem, self.engine).hard(self.w)
-        self.moments.add(cells.cost - self.w[cells.cell])
-        self.mass = self.mass + torch.bincount(cells.cell, minlength=len(self.w))
+        self.moments.add(cells.cost - self.w[cells.cell], batch.mass)
+        self.mass = self.mass + mass_by_cell(cells.cell, batch.mass, len(self.w))
         return problem.y, paired(problem.y, problem.x[batch.cells.cell], self.p)
 
     def join(self, ranks: Ranks) -> None:

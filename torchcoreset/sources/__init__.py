@@ -12,6 +12,7 @@ loaders, streams    batches, again and again, and once             reading    on
 samplers        distributions and callables    pushforward     a source under a network
 reservoir       a sample of a pass             randomness      generators, permutations, subsets
 split           rows held out                  marks           by what rows are known again
+repeated        rows with counts
 """
 
 from .convert import as_source
@@ -23,9 +24,10 @@ from .file_source import FileSource
 from .loaders import LoaderSource
 from .marks import mark_of
 from .pushforward import Pushforward
+from .repeated import RepeatedRows
 from .samplers import CallableSource, DistributionSource
 from .source import Source, SourceExhausted
-from .split import hold_out
+from .split import hold_out, once
 from .streams import StreamSource
 from .tables import TensorSource
 
@@ -39,6 +41,7 @@ __all__ = [
     "NpySource",
     "ParquetSource",
     "Pushforward",
+    "RepeatedRows",
     "Source",
     "SourceExhausted",
     "StreamSource",
@@ -46,4 +49,5 @@ __all__ = [
     "as_source",
     "hold_out",
     "mark_of",
+    "once",
 ]

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from inspect import isgeneratorfunction
-from typing import Any
+from typing import Any, Literal, get_args
 
 from torch import Tensor, nn
 from torch.distributions import Distribution
@@ -14,11 +14,15 @@ from .datasets import DatasetSource
 from .formats import open_file
 from .layout import Key, Layout
 from .loaders import LoaderSource, RowBatches
+from .random_access import RandomAccessSource
+from .repeated import RepeatedRows
 from .rows import float_tensor, is_rows, is_table
 from .samplers import CallableSource, DistributionSource
 from .source import Source
 from .streams import StreamSource
 from .tables import TensorSource
+
+WeightsAre = Literal["importance", "counts"]
 
 _KINDS = (
     "a tensor, an array, a DataFrame, lists of numbers, a torch Dataset or DataLoader, a torch Distribution, "
@@ -27,7 +31,12 @@ _KINDS = (
 
 
 def as_source(
-    source: Any, weights: Any = None, *, features: Key | Sequence[Key] | None = None, flatten: bool = False
+    source: Any,
+    weights: Any = None,
+    *,
+    weights_are: WeightsAre = "importance",
+    features: Key | Sequence[Key] | None = None,
+    flatten: bool = False,
 ) -> Source:
     """Read anything that can be sampled as a `Source`.
 
@@ -61,6 +70,11 @@ def as_source(
         source: any of the above, with samples of shape (rows, d).
         weights: one for each row, (rows,), non-negative, of any scale, for tables, map-style datasets and files
             only; for files also the name or number of a column. None for equal weights.
+        weights_are: what a weight w means. "importance": a row is one observation, and w is proportional to the density
+            of the population over that of the rows, as in surveys, importance sampling and class balancing; the scale
+            of weights has no meaning. "counts": a row stands for w observations alike, w a whole number, so the table
+            is one of sum w rows, without weights. Only shares matter to a build; a certificate is wider with
+            "importance", since a few heavy rows show less of a population than many light ones.
         features: which part of a batch, row or table holds the samples: the key of a dict, the place in a tuple, the
             column of a DataFrame, the name or number of a column of a file; several of them are put side by side.
             None for what is said above, and for all columns of a table or file but its weights.
@@ -90,6 +104,14 @@ def as_source(
         >>> as_source(images, features="image", flatten=True)
         LoaderSource(size=4, dimension=784, loader=list)
     """
+    if weights_are not in get_args(WeightsAre):
+        raise ValueError(f"weights_are: got {weights_are!r}; expected 'importance' or 'counts'.")
+    if weights_are == "counts":
+        if weights is None:
+            raise ValueError("weights_are: got 'counts' without weights; expected them, one for each row.")
+        weighted = as_source(source, weights, features=features, flatten=flatten)
+        assert isinstance(weighted, RandomAccessSource), "others take no weights"
+        return RepeatedRows.of(weighted)
     layout = Layout(features, flatten)
     if isinstance(source, Source):
         if layout != Layout():

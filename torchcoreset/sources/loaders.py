@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Generator, Tensor
-from torch.utils.data import BatchSampler, DataLoader, IterableDataset
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, WeightedRandomSampler
 
 from ..tensors import LISTS, check_count
 from .datasets import stack_rows
@@ -37,6 +37,7 @@ class LoaderSource(Source):
         self._loader = loader
         self._layout = layout
         self._finite = _has_length(loader)
+        self.resampled = isinstance(loader, DataLoader) and _resamples(loader)
         self._open: Reader | None = None
         self.size = self._count_rows()
         if self.size == 0:
@@ -137,6 +138,15 @@ def _gives_batches(loader: Any) -> bool:
     if isinstance(loader, DataLoader):
         return loader.batch_sampler is not None or isinstance(loader.sampler, BatchSampler)
     return isinstance(loader, RowBatches)
+
+
+def _resamples(loader: DataLoader[Any]) -> bool:
+    """Whether its sampler draws with replacement, or some rows sooner than others."""
+    samplers = (loader.sampler, getattr(loader.batch_sampler, "sampler", None))
+    return any(
+        isinstance(one, WeightedRandomSampler) or (isinstance(one, RandomSampler) and one.replacement)
+        for one in samplers
+    )
 
 
 def _has_length(loader: Any) -> bool:

@@ -60,8 +60,13 @@ class Pushforward(Source):
         self.source = as_source(source)
         self.network = network
         self.size, self.weighted = self.source.size, self.source.weighted
-        self.endless, self.on_disk = self.source.endless, self.source.on_disk
+        self.weights_are, self.idle, self.mass = self.source.weights_are, self.source.idle, self.source.mass
+        self.endless, self.on_disk, self.resampled = self.source.endless, self.source.on_disk, self.source.resampled
         self._batch_size = batch_size
+
+    def over(self, source: Source) -> "Pushforward":
+        """The same network over another source."""
+        return Pushforward(source, self.network, batch_size=self._batch_size)
 
     def draw(self, count: int, generator: Generator) -> Tensor:
         return self._image(self.source.draw(count, generator), generator)

@@ -4,11 +4,14 @@ import abc
 from collections.abc import Iterator
 from typing import Any
 
+import torch
 from torch import Generator, Tensor
 
-from ..tensors import check_count, normalised
+from ..tensors import check_count, normalised, real_tensor
 from .randomness import permutation, proportional, subset
 from .source import Source
+
+MASSES = (1e-200, 1e200)  # beyond these a sum of weights is of no use as a scale
 
 
 class RandomAccessSource(Source):
@@ -18,12 +21,21 @@ class RandomAccessSource(Source):
 
     def __init__(self, size: int, weights: Any = None) -> None:
         self.size, self.weighted = size, weights is not None
+        self.weights_are = "importance" if self.weighted else None
         self._weights: Tensor | None = None
         self._cumulative: Tensor | None = None
         if weights is not None:
             self._weights = normalised(weights, size, "weights")
+            self.idle = int((self._weights == 0).sum())
+            mass = float(real_tensor(weights, "weights").double().sum())
+            self.mass = mass if MASSES[0] < mass < MASSES[1] else 1.0
             cumulative = self._weights.cumsum(dim=0)
             self._cumulative = cumulative / cumulative[-1]  # ends in exactly 1
+
+    @property
+    def row_numbers(self) -> Tensor:
+        """Numbers of the rows that `materialize(None)` gives, in the table that the source was made from, (rows,)."""
+        return torch.arange(self.size, device="cpu")
 
     @abc.abstractmethod
     def _read(self, index: Tensor, generator: Generator) -> Tensor:

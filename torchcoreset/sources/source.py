@@ -18,6 +18,12 @@ class Source(abc.ABC):
         dimension: d, or None while nothing has been read yet.
         on_disk: whether `materialize(None)` would read a file that may be larger than memory.
         weighted: whether rows have weights of their own; `draw` then follows them.
+        weights_are: "importance" where `weighted`; "counts" where a row stands for several alike, which are all counted
+            in `size`; else None. `as_source` says what these mean.
+        idle: rows of weight zero, which no draw gives.
+        mass: sum of the weights as they were given; 0 without weights.
+        resampled: whether a pass is known to give rows more than once, or some more likely than others, as the
+            samplers of loaders can; its rows are no independent samples then.
         endless: whether the source can never run out (distributions and callables). False says nothing about
             loaders and iterators of unknown length.
     """
@@ -25,6 +31,10 @@ class Source(abc.ABC):
     size: int | None = None
     dimension: int | None = None
     weighted: bool = False
+    weights_are: str | None = None
+    idle: int = 0
+    mass: float = 0.0
+    resampled: bool = False
     endless: bool = False
     on_disk: bool = False
 

@@ -11,8 +11,13 @@ from torch import Generator, Tensor
 from ..tensors import check_finite, is_real
 from .convert import as_source
 from .file_source import FileSource
+from .pushforward import Pushforward
 from .random_access import RandomAccessSource
 from .randomness import make_generator, permutation
+from .repeated import RepeatedRows
+from .source import Source
+
+BATCH = 1 << 16  # rows read at once
 
 
 class RowSubset(RandomAccessSource):
@@ -24,9 +29,13 @@ class RowSubset(RandomAccessSource):
     """
 
     def __init__(self, whole: RandomAccessSource, index: Tensor) -> None:
-        super().__init__(len(index), None if whole._weights is None else whole._weights[index])
+        super().__init__(len(index), _weights_of(whole, index))
         self._whole, self._index = whole, index
         self.dimension = whole.dimension
+
+    @property
+    def row_numbers(self) -> Tensor:
+        return self._whole.row_numbers[self._index]
 
     def _read(self, index: Tensor, generator: Generator) -> Tensor:
         return self._whole._read(self._index[index.to(self._index.device)], generator)
@@ -49,9 +58,12 @@ class FileSubset(FileSource):
         self._numbers = (edges[1:] > edges[:-1]).nonzero().flatten()  # of the blocks that hold any
         self._any_order, self._by_row = whole._any_order, whole._by_row
         starts = torch.cat((edges[:1], edges[1:][self._numbers]))
-        weights = None if whole._weights is None else whole._weights[index]
         assert whole.dimension is not None  # known from the start
-        super().__init__(whole.path, starts, whole.dimension, weights)
+        super().__init__(whole.path, starts, whole.dimension, _weights_of(whole, index))
+
+    @property
+    def row_numbers(self) -> Tensor:
+        return self._whole.row_numbers[self._index]
 
     def _blocks(self, wanted: list[int]) -> Iterator[Tensor]:
         numbers = self._numbers[wanted].tolist()
@@ -65,13 +77,14 @@ class FileSubset(FileSource):
         return self._whole._read(self._index[index], generator)
 
 
-def hold_out(
-    source: Any, share: float = 0.5, *, seed: int | Generator = 0
-) -> tuple[RandomAccessSource, RandomAccessSource]:
+def hold_out(source: Any, share: float = 0.5, *, seed: int | Generator = 0) -> tuple[Source, Source]:
     """Split a table or dataset at random: rows to build a coreset on, and fresh rows to certify it on.
 
+    Rows keep their weights, and those of weight zero are left out before the split. Rows with counts
+    (`as_source(..., weights_are="counts")`) are split as the single rows that they stand for.
+
     Args:
-        source: a tensor, array, DataFrame or map-style dataset, or a `Source` of one.
+        source: a tensor, array, DataFrame or map-style dataset, a `Source` of one, or a `Pushforward` of that.
         share: part of the rows that is held out, in (0, 1). Half is a fair start: the coreset converges faster in the
             number of rows than the certificate does.
         seed: int or generator; which split.
@@ -91,19 +104,60 @@ def hold_out(
     if not is_real(share) or not 0 < share < 1:
         raise ValueError(f"share: got {share!r}; expected a part of the rows in (0, 1), such as 0.5.")
     whole = as_source(source)
+    if isinstance(whole, Pushforward):
+        build, fresh = hold_out(whole.source, share, seed=seed)
+        return whole.over(build), whole.over(fresh)
     if not isinstance(whole, RandomAccessSource):
         raise TypeError(
             f"source: got {whole!r}; expected a table or a map-style dataset, whose rows can be picked. "
             "A distribution or callable gives fresh samples anyway; split the data behind a loader."
         )
-    count = round(share * whole.size)
-    if not 0 < count < whole.size:
+    order = permutation(whole.size, make_generator(seed))
+    if whole._weights is not None:
+        order = order[whole._weights[order] > 0]
+    count = round(share * len(order))
+    if not 0 < count < len(order):
         raise ValueError(
-            f"share: got {share!r} of {whole.size} rows; expected at least one row in either part. "
+            f"share: got {share!r} of {len(order)} rows; expected at least one row in either part. "
             "Take more rows or another share."
         )
-    order = permutation(whole.size, make_generator(seed))
-    parts = order[count:].sort().values, order[:count].sort().values
-    if isinstance(whole, FileSource):
-        return FileSubset(whole, parts[0]), FileSubset(whole, parts[1])
-    return RowSubset(whole, parts[0]), RowSubset(whole, parts[1])
+    return _picked(whole, order[count:].sort().values), _picked(whole, order[:count].sort().values)
+
+
+def once(source: Source, limit: int | None, generator: Generator) -> tuple[Tensor, Tensor | None]:
+    """At most `limit` rows of a finite source in random order, none twice, with their weights.
+
+    What `materialize` gives of a weighted source, if there is a limit, is drawn with replacement; what it gives of rows
+    with counts has all copies of a row in one.
+
+    Returns:
+        Rows, (rows, d), and their weights, (rows,) in float64 summing to 1, or None for equal weights.
+    """
+    if source.weights_are is None:
+        rows, _ = source.materialize(limit, generator)
+        return rows[permutation(len(rows), generator).to(rows.device)], None
+    pieces: list[Tensor] = []
+    masses: list[Tensor] = []
+    missing = source.size if limit is None else limit
+    assert missing is not None  # weights are those of a table
+    for rows, weights in source.batches(min(missing, BATCH), generator):
+        used = torch.ones(len(rows), dtype=torch.bool, device="cpu") if weights is None else weights > 0
+        pieces.append(rows[used][:missing])
+        masses.append((rows.new_ones(len(rows)).double() if weights is None else weights)[used][:missing])
+        missing -= len(pieces[-1])
+        if missing <= 0:
+            break
+    mass = torch.cat(masses)
+    return torch.cat(pieces), None if source.weights_are == "counts" else mass / mass.sum()
+
+
+def _picked(whole: RandomAccessSource, index: Tensor) -> RandomAccessSource:
+    """Some rows of a table, by their numbers, ascending."""
+    if isinstance(whole, RepeatedRows):
+        return whole.picked(index)
+    return FileSubset(whole, index) if isinstance(whole, FileSource) else RowSubset(whole, index)
+
+
+def _weights_of(whole: RandomAccessSource, index: Tensor) -> Tensor | None:
+    """The weights of some rows, on the scale of those given."""
+    return None if whole._weights is None else whole._weights[index] * whole.mass
