@@ -66,7 +66,6 @@ from ..sources.randomness import make_generator
 from ..tensors import check_count, is_real
 from ..transport.choose import check_engine, make_engine
 from ..transport.cost import pairwise
-from ..transport.deterministic import column_medians
 from ..transport.engine import HardPass, chunk_elements
 from ..transport.modes import plain_modes
 from ..transport.problem import Problem, check_power, make_problem
@@ -300,7 +299,6 @@ def one_pass(
             f"at least {FEWEST}. Give more rows, or more `samples`."
         )
     x = points.x.double()
-    x = x - column_medians(x)
     error = moments.standard_error
     if keep:
         plan = solved_plan(ledger, joined(kept), x, fitted.v, p, engine, image, error, ranks, weighted=fresh.weighted)
@@ -329,7 +327,7 @@ def _seen(
             check_costs(problem, bound)
         moments.add(cells.cost - v[cells.cell], mass)
         found = visit(Batch(rows, mass, cells)) if visit is not None else None
-        yield candidates(problem.y, mass, cells, *(found or ()))
+        yield candidates(rows.double(), mass, cells, *(found or ()))
 
 
 def make_certificate(passed: Pass, p: float, confidence: float, bound: float | None) -> Certificate:

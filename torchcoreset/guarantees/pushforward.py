@@ -26,7 +26,7 @@ from ..sources.randomness import make_generator
 from ..tensors import check_count, is_real
 from ..transport.choose import check_engine, make_engine
 from ..transport.cost import paired
-from ..transport.deterministic import column_medians, mass_by_cell
+from ..transport.deterministic import mass_by_cell
 from ..transport.modes import plain_modes
 from ..transport.problem import check_power, make_problem
 from ..transport.ranks import Ranks, agreed, as_ranks, mark, told_to
@@ -129,10 +129,9 @@ def certify_pushforward(
 
         image = agreed(ranks, "certify_pushforward", prepare, ("images of the points",), WHY)
         pushed = _Images(network, image, p, engine)
-        x = image.x.double()
         passed = one_pass(
             points, read, p, samples, make_generator(seed), engine,
-            image=x - column_medians(x), look=pushed.start, ranks=ranks,
+            image=image.x.double(), look=pushed.start, ranks=ranks,
         )  # fmt: skip
         if ranks is not None:
             pushed.join(ranks)
@@ -169,7 +168,7 @@ class _Images:
         cells = make_engine(problem, self.engine).hard(self.w)
         self.moments.add(cells.cost - self.w[cells.cell], batch.mass)
         self.mass = self.mass + mass_by_cell(cells.cell, batch.mass, len(self.w))
-        return problem.y, paired(problem.y, problem.x[batch.cells.cell], self.p)
+        return rows.double(), paired(rows, self.image.x[batch.cells.cell], self.p)
 
     def join(self, ranks: Ranks) -> None:
         """Take in the samples of all ranks."""

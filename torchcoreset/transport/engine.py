@@ -23,7 +23,7 @@ from .cost import paired, pairwise_exact
 from .deterministic import mass_by_cell
 from .nearest import two_lowest_in_rows
 from .problem import Problem
-from .rounding import RESOLUTION, doubtful, from_differences, of_sums
+from .rounding import EXACT_MASS, RESOLUTION, SUMMED, doubtful, from_differences, of_sums
 
 # Elements of one block of work: 2 MiB in float32, which stays in cache (measured: larger blocks are up to twice
 # slower on CPUs, smaller ones are bound by launch time).
@@ -206,21 +206,19 @@ class Engine(SoftEngine):
         of the others is what is certainly left of it.
         """
         problem = self.problem
-        centred = v - v.mean()  # an offset moves no cell, but float32 would round v to it
+        centred = v - problem.b @ v  # an offset moves no cell, but digits would go to it
         if near is None:
             cell, slack = self._two_nearest(centred)
             cost, looked = self._cost_to(cell), len(cell)
         else:
             cell, cost, slack, looked = self._renewed(v, near)
         lost = self._settled(centred, cell, cost, slack)
-        held, costs, value, lost, count = problem.added(
-            self._held(cell), problem.a @ cost, problem.a @ (cost - centred[cell]), lost, problem.a.new_tensor(looked)
-        )
+        held, costs, lost, count = problem.added(self._held(cell), problem.a @ cost, lost, problem.a.new_tensor(looked))
         self.meter.spent += float(count) * len(v) / self.meter.unit
         mass, mean = self._mass(held), float(costs)
-        turnover = float((mass + problem.b) @ centred.abs())
+        turnover = float((mass + problem.b) @ centred.abs()) * (EXACT_MASS if problem.equal else SUMMED)
         error = float(lost) + of_sums(mean, turnover, problem.x.shape[1], problem.p)
-        dual = float(value + problem.b @ centred) - (error if error > RESOLUTION * mean else 0.0)
+        dual = mean + float(centred @ (problem.b - mass)) - (error if error > RESOLUTION * mean else 0.0)
         return HardPass(v, cell, cost, slack, mass, mean, error, dual)
 
     def _renewed(self, v: Tensor, near: HardPass) -> tuple[Tensor, Tensor, Tensor, int]:
@@ -228,7 +226,7 @@ class Engine(SoftEngine):
 
         No sample stays farther behind its second nearest point than the largest rise is above that of its own cell.
         """
-        problem, rise, centred = self.problem, v - near.potential, v - v.mean()
+        problem, rise, centred = self.problem, v - near.potential, v - self.problem.b @ v
         slack = near.slack - (rise.max() - rise).to(near.slack.dtype)[near.cell]
         cell, cost = near.cell.clone(), near.cost.clone()
         close, _ = doubtful(problem, centred, cell, cost, slack)

@@ -70,9 +70,11 @@ class Problem:
 
     @cached_property
     def spread(self) -> float:
-        """Mean square of the distance between a sample and a point that know nothing of each other."""
-        centre = self.totals(self.mean(self.y.double()))
-        return max(0.0, self.square + mean_square(self.x, self.b) - 2 * float(centre @ (self.b @ self.x.double())))
+        """Mean square of the distance of a sample and of a point from the points' median, added up."""
+        median = column_medians(self.x).double()
+        means = self.totals(self.mean(self.y.double())) + self.b @ self.x.double()
+        square = self.square + mean_square(self.x, self.b)
+        return max(0.0, square - 2 * float(median @ means) + 2 * float(median @ median))
 
     @property
     def each(self) -> float | None:

@@ -27,7 +27,8 @@ from .problem import Problem
 # Relative; a bound holds to this at least. Sums of m float64 numbers, costs in up to a thousand dimensions and the
 # rounding of weights stay below it; what may be more is subtracted from the bound.
 RESOLUTION = 1e-12
-SUMMED = 64  # unit roundoffs of float64 in a sum over samples, pairwise in blocks
+SUMMED = 64  # unit roundoffs of float64 in a sum over samples, which is made in blocks
+EXACT_MASS = 4  # of the same in a mass that is counted, its product with a potential, and the sum of these
 
 
 def unit_roundoff(dtype: torch.dtype) -> float:
@@ -102,8 +103,8 @@ def of_sums(mean: float, turnover: float, d: int, p: float) -> float:
 
     Args:
         mean: of the costs.
-        turnover: sum of |v_i| times the mass of cell i and the weight of point i.
+        turnover: sum of |v_i| times the mass of cell i and the weight of point i, times the unit roundoffs of these.
         d: dimension, over which each cost is a sum.
         p: power.
     """
-    return 2.0**-53 * (((d + 8) * max(p / 2, 1.0) + SUMMED) * mean + SUMMED * turnover)
+    return 2.0**-53 * (((d + 8) * max(p / 2, 1.0) + SUMMED) * mean + turnover)

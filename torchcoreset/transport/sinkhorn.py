@@ -204,5 +204,4 @@ def marginal_target(problem: Problem, eta: float, tolerance: float) -> float:
 
 def cost_scale(problem: Problem) -> float:
     """A bound on the mean cost, of its order: (E |y|^2 + E |x|^2)^(p/2) about the points' median."""
-    squares = problem.y.double().square().sum(1) @ problem.a + problem.x.double().square().sum(1) @ problem.b
-    return float(squares ** (problem.p / 2))
+    return problem.spread ** (problem.p / 2)
