@@ -204,4 +204,4 @@ def marginal_target(problem: Problem, eta: float, tolerance: float) -> float:
 
 def cost_scale(problem: Problem) -> float:
     """A bound on the mean cost, of its order: (E |y|^2 + E |x|^2)^(p/2) about the points' median."""
-    return problem.spread ** (problem.p / 2)
+    return float(problem.spread ** (problem.p / 2))
