@@ -145,6 +145,43 @@ def test_an_allowed_import_passes(path: str, source: str) -> None:
     assert forbidden_imports(source, Path(path)) == []
 
 
+# What torch makes on the default device, unless told where. Generators are on the CPU.
+FACTORIES = {
+    "arange", "as_tensor", "asarray", "empty", "eye", "full", "linspace", "logspace", "ones", "rand", "randint",
+    "randn", "randperm", "scalar_tensor", "sparse_coo_tensor", "sparse_csr_tensor", "tensor", "tril_indices",
+    "triu_indices", "zeros",
+}  # fmt: skip
+# Buffers of a module that has seen no points are on the default device, as torch's own modules make them.
+ON_DEFAULT = {"losses/coreset_loss.py"}
+
+
+def undecided(source: str) -> list[int]:
+    """Lines that make a tensor wherever the user's default device is."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and (node.func.value.id, node.func.attr in FACTORIES) == ("torch", True)
+        and all(keyword.arg != "device" for keyword in node.keywords)
+    ]
+
+
+def test_every_new_tensor_says_where_it_is() -> None:
+    found = [
+        f"{path}:{line}: name the device, or a user's default device reaches inside"
+        for path in package_files()
+        if path.as_posix() not in ON_DEFAULT
+        for line in undecided((PACKAGE / path).read_text(encoding="utf-8"))
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_a_new_tensor_without_a_device_is_seen() -> None:
+    assert undecided("x = torch.zeros(3)\ny = torch.zeros(3, device=x.device)\nz = x.new_zeros(3)") == [1]
+
+
 # torch imports some of HEAVY and sets filters of its own, so the state is taken after torch and numpy.
 PROBE = f"""
 import random, sys, warnings

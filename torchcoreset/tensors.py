@@ -1,12 +1,29 @@
-"""From numbers in any form to a tensor, or an error that names the argument: the one door for what users pass."""
+"""From numbers in any form to a tensor, or an error that names the argument: the one door for what users pass.
+
+One rule for points, samples, `init`, sources and files:
+
+- Floats of tensors, arrays and DataFrames keep their dtype. The long double of NumPy becomes float64, and floats of
+  eight bits torch's default dtype.
+- Whole numbers and booleans take torch's default dtype as far as it holds each of them, up to 2^24 in float32, and
+  float64 beyond. From 2^53 on float64 does not hold them either: they are refused.
+- Lists, tuples and deques of numbers, or of rows of one length, are tables. Python's floats take the default dtype, and
+  float64 where that does not keep apart what differs (`holds`). Rows that are arrays or tensors keep their dtype.
+- NaN, infinity, complex numbers, text, missing values, rows of several lengths, sparse, nested, quantised and meta
+  tensors are errors that name the argument.
+- The default device has no say: what is no tensor is read on the CPU.
+
+Transports are computed in the dtype of the points, half precision in float32, after samples and points have been
+shifted in the wider of their dtypes; see `transport.problem`.
+"""
 
 from __future__ import annotations
 
 import math
 import operator
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from numbers import Number, Real
+from numbers import Integral, Number, Real
 from typing import Any
 
 import numpy as np
@@ -14,15 +31,26 @@ import torch
 from torch import Tensor, nn
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+LISTS = (list, tuple, deque)
+WHOLE = 2.0**53  # size from which float64 skips whole numbers
+LOST = 2.0**-10  # part of the range of a table below which neighbouring numbers have to be apart
 
 
 def float_tensor(values: Any, name: str) -> Tensor:
     """A detached floating point tensor of any shape that holds `values`; shares memory where it can.
 
-    Floats keep their dtype; integers and booleans take torch's default one.
+    Raises:
+        TypeError, ValueError: as for `real_tensor`, and ValueError for whole numbers that float64 cannot hold.
     """
     tensor = real_tensor(values, name)
-    return tensor if tensor.dtype in FLOATS else tensor.to(torch.get_default_dtype())
+    if tensor.dtype in FLOATS:
+        return tensor
+    default = torch.get_default_dtype()
+    if tensor.is_floating_point() or tensor.numel() == 0 or most_of(tensor.dtype) <= exact_up_to(default):
+        return tensor.to(default)
+    wide = tensor.to(torch.float64)
+    largest = check_whole(wide, name)
+    return wide.to(default) if largest <= exact_up_to(default) else wide
 
 
 def real_tensor(values: Any, name: str) -> Tensor:
@@ -30,7 +58,8 @@ def real_tensor(values: Any, name: str) -> Tensor:
 
     Raises:
         TypeError: no tensor, array, DataFrame, list or number.
-        ValueError: text, missing values, lists of different lengths, complex numbers, sparse or nested tensors.
+        ValueError: text, missing values, rows of several lengths, complex numbers; sparse, nested, quantised, meta or
+            fake tensors.
     """
     tensor = _tensor(values, name)
     if tensor.is_complex():
@@ -40,7 +69,62 @@ def real_tensor(values: Any, name: str) -> Tensor:
     if tensor.is_nested or tensor.layout != torch.strided:
         form = "a nested tensor" if tensor.is_nested else f"layout {tensor.layout}"
         raise ValueError(f"{name}: got {form}; expected a dense tensor. Pass it through `.to_dense()`, or pad it.")
+    if tensor.is_quantized:
+        raise ValueError(f"{name}: got dtype {tensor.dtype}; expected numbers. Pass it through `.dequantize()`.")
+    if tensor.is_meta or type(tensor).__name__ == "FakeTensor":
+        kind = "a tensor on the meta device" if tensor.is_meta else "a fake tensor"
+        raise ValueError(
+            f"{name}: got {kind}, which has a shape but no numbers; expected numbers. Make it outside of "
+            "`torch.device('meta')` and of fake modes."
+        )
     return tensor
+
+
+def exact_up_to(dtype: torch.dtype) -> float:
+    """The size up to which a floating dtype holds every whole number: 2^24 in float32."""
+    return 2 / torch.finfo(dtype).eps
+
+
+def most_of(dtype: torch.dtype) -> float:
+    """The largest size of a number of an integer dtype."""
+    return 1.0 if dtype == torch.bool else -float(torch.iinfo(dtype).min) or float(torch.iinfo(dtype).max)
+
+
+def check_whole(numbers: Tensor, name: str) -> float:
+    """The largest size among whole numbers read as float64; ValueError if they may have lost digits."""
+    low, high = (float(end) for end in torch.aminmax(numbers))
+    largest = max(-low, high)
+    if largest >= WHOLE:
+        raise ValueError(_too_large(largest, name))
+    return largest
+
+
+def holds(dtype: torch.dtype, table: Tensor) -> bool:
+    """Whether a floating dtype keeps apart what differs in a table (m, ...) of finite numbers.
+
+    Its numbers have to be, at the largest of the table, less than LOST of the largest range of a column apart, and the
+    range within its own limits. A table without a range, such as a single row, is judged as if that were 1.
+    """
+    size, spread = span(table)
+    limits = torch.finfo(dtype)
+    if size > limits.max or 0 < (spread or size) < limits.tiny:
+        return False
+    return not limits.eps * size > LOST * (spread or 1.0)
+
+
+def wide_enough(points: Tensor, samples: Tensor) -> Tensor:
+    """The points (n, d), in the dtype of the samples (m, d) if theirs does not keep apart what differs among those."""
+    wide = torch.promote_types(points.dtype, samples.dtype)
+    return points if wide == points.dtype or holds(points.dtype, samples) else points.to(wide)
+
+
+def span(table: Tensor) -> tuple[float, float]:
+    """The largest size of a number in a table (m, ...), and the largest range of a column."""
+    if table.numel() == 0:
+        return 0.0, 0.0
+    rows = table.reshape(len(table), -1) if table.dim() else table[None, None]
+    low, high = rows.amin(0), rows.amax(0)  # aminmax along columns takes 20 times as long (measured)
+    return float(torch.maximum(-low, high).max()), float((high - low).max())
 
 
 def is_array(values: Any) -> bool:
@@ -119,6 +203,13 @@ def normalised(weights: Any, count: int, name: str, device: torch.device | None 
     return w / w.sum()
 
 
+def _too_large(largest: float, name: str) -> str:
+    return (
+        f"{name}: got whole numbers of up to {largest:.3g}; expected them below 2^53 = 9.01e15, where float64 begins "
+        "to skip some. Subtract a common offset first, or pass them as float64 if their last digits do not matter."
+    )
+
+
 def _tensor(values: Any, name: str) -> Tensor:
     if isinstance(values, Tensor):
         return values.detach()
@@ -129,38 +220,95 @@ def _tensor(values: Any, name: str) -> Tensor:
         )
     if is_array(values):
         return torch.from_numpy(_array(values, name))
-    if isinstance(values, (list, tuple)) or is_number(values):
-        try:
-            return torch.tensor(_detached(values))
-        except (TypeError, ValueError, RuntimeError) as error:
-            shapes = [tuple(part.shape) for part in values if isinstance(part, Tensor)] if not is_number(values) else []
-            if shapes:
-                raise ValueError(
-                    f"{name}: got a {type(values).__name__} with tensors of shapes {', '.join(map(str, shapes[:4]))}; "
-                    "expected one table. Take the features of a batch, as in `batch[0]`."
-                ) from error
-            raise ValueError(
-                f"{name}: got a list that is no table ({error}); expected rows of equal length."
-            ) from error
+    if isinstance(values, LISTS):
+        if any(isinstance(value, Tensor) or (is_array(value) and not is_number(value)) for value in values):
+            return _stacked([_tensor(value, name) for value in values], type(values).__name__, name)
+        return _of_python([_plain(value) for value in values], type(values).__name__, name)
+    if is_number(values):
+        return _of_python(values, type(values).__name__, name)
     raise TypeError(
         f"{name}: got {type(values).__name__}; expected a tensor, an array, a DataFrame or lists of numbers."
     )
 
 
-def _detached(values: Any) -> Any:
-    """The same lists or number; torch.tensor warns about single values that require grad, and about lists of arrays."""
-    if not isinstance(values, (list, tuple)):
-        return values
-    if values and isinstance(values[0], (list, tuple, Tensor, np.ndarray)):
-        return [
-            value.detach().tolist()
-            if isinstance(value, Tensor)
-            else value.tolist()
-            if isinstance(value, np.ndarray)
-            else _detached(value)
-            for value in values
-        ]
-    return values
+def _stacked(rows: list[Tensor], kind: str, name: str) -> Tensor:
+    """A list of tensors or arrays as a table, one a row, in the widest of their dtypes."""
+    shapes = [tuple(row.shape) for row in rows]
+    if len(set(shapes)) == 1:
+        return torch.stack(rows)
+    found = ", ".join(map(str, list(dict.fromkeys(shapes))[:4]))
+    if all(len(shape) == 1 for shape in shapes):
+        raise ValueError(
+            f"{name}: got a {kind} of rows of shapes {found}; expected rows of one length. Pad or cut them, or, if "
+            "these are batches of numbers, join them first: torch.cat(batches)."
+        )
+    raise ValueError(
+        f"{name}: got a {kind} with tensors of shapes {found}; expected one table. Take the features of a batch, as in "
+        "`batch[0]`."
+    )
+
+
+def _of_python(values: Any, kind: str, name: str) -> Tensor:
+    """Python's numbers, or nested lists of them."""
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        lengths = {len(value) if isinstance(value, LISTS) else None for value in values}
+        found = ", ".join("a number" if length is None else str(length) for length in list(lengths)[:4])
+        raise ValueError(
+            f"{name}: got a {kind} that is no table (rows of lengths {found}); expected rows of equal length. Pad or "
+            "cut them."
+        ) from None
+    if array.dtype.kind == "O" and not any(value is None for value in array.flat):
+        array = _of_objects(array, name)
+    if array.dtype.kind not in "biufc":
+        odd = {type(value).__name__ for value in np.asarray(values, dtype=object).flat if not is_number(value)}
+        raise ValueError(
+            f"{name}: got a {kind} that is no table of numbers ({', '.join(sorted(odd))} among its values); expected "
+            "numbers only. Encode or leave out what is none."
+        )
+    if array.dtype.kind == "f" and array.size and float(np.abs(array).max()) >= WHOLE:
+        _of_objects(np.asarray(values, dtype=object), name)  # whole numbers beside fractions have become floats
+    tensor = torch.from_numpy(
+        array.astype(np.float64) if array.dtype.itemsize > 8 and array.dtype.kind == "f" else array
+    )
+    default, first = torch.get_default_dtype(), values
+    while isinstance(first, list) and first:
+        first = first[0]
+    # NumPy's float64 is one of Python's floats too, but has a dtype to keep.
+    if tensor.dtype != torch.float64 or isinstance(first, np.float64):
+        return tensor
+    exact = torch.equal(tensor.to(default).double(), tensor) and holds(torch.float32, tensor)
+    return tensor.to(default) if exact or holds(default, tensor) else tensor
+
+
+def _plain(value: Any) -> Any:
+    """The same without tensors, arrays and deques within."""
+    if isinstance(value, LISTS):
+        return [_plain(part) for part in value]
+    if isinstance(value, Tensor):
+        return value.detach().tolist()
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _of_objects(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
+    """An array of objects as float64, or as it is if they are no numbers; ValueError for whole ones from 2^53 on."""
+    values = list(array.flat)
+    largest = max((abs(int(value)) for value in values if isinstance(value, Integral)), default=0)
+    if largest >= WHOLE:
+        raise ValueError(_too_large(float(largest), name))
+    if not any(isinstance(value, str) for value in values):
+        with suppress(TypeError, ValueError):
+            return array.astype(np.float64)
+    return array
+
+
+def _check_columns(frame: Any, name: str) -> None:
+    """ValueError if a DataFrame of columns of several types has whole numbers that float64 cannot hold."""
+    for column in frame.columns:
+        numbers = np.asarray(frame[column])
+        if numbers.dtype.kind in "iu":
+            check_whole(torch.from_numpy(numbers.astype(np.float64)), f"{name}, column {column!r}")
 
 
 def _array(values: Any, name: str) -> np.ndarray[Any, Any]:
@@ -168,9 +316,8 @@ def _array(values: Any, name: str) -> np.ndarray[Any, Any]:
     if np.ma.is_masked(values):
         raise ValueError(f"{name}: got masked values; expected numbers only. Drop or impute them first.")
     array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
-    if array.dtype.kind == "O" and not any(isinstance(value, str) for value in array.flat):
-        with suppress(TypeError, ValueError):  # an array left as it is fails the next check
-            array = array.astype(np.float64)
+    if array.dtype.kind == "O":
+        array = _of_objects(array, name)  # left as it is, it fails the next check
     if array.dtype.kind not in "biufc":
         odd = _columns_of_text(values)
         where = f" in the columns {', '.join(map(repr, odd))}" if odd else ""
@@ -179,6 +326,8 @@ def _array(values: Any, name: str) -> np.ndarray[Any, Any]:
         )
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         array = array.astype(np.float64)  # torch has no long double
+    if array.dtype.kind == "f" and hasattr(values, "columns") and array.size and not float(np.abs(array).max()) < WHOLE:
+        _check_columns(values, name)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if not array.flags.writeable or any(stride < 0 or stride % array.itemsize for stride in array.strides):
         array = array.copy()

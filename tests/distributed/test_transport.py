@@ -178,6 +178,15 @@ def test_bad_input_on_one_rank_is_an_error_on_both(pair: Pair, change: str, firs
     assert str(found[1]).startswith(second)
 
 
+def test_samples_of_one_rank_may_need_float64(pair: Pair) -> None:
+    x = torch.tensor([[0.0, 0.0], [1.0, 1.0]])  # float32
+    near, far = 0.1 * cloud(300, 2), cloud(300, 2, seed=2) + 1e5  # where float32 is 0.008 apart
+    whole = tc.transport(x.double(), torch.cat((near, far)), tolerance=1e-6)
+    found = pair.run(solve, x, [near, far], None, {"tolerance": 1e-6})
+    assert found[0].value == found[1].value == pytest.approx(whole.value, rel=1e-6)
+    assert max(found[0].lower, whole.lower) <= min(found[0].value, whole.value) * (1 + 1e-12)
+
+
 def leaving(rank: int, x: Tensor, shards: list[Tensor]) -> None:
     if rank == 0:
         tc.transport(x, shards[rank], group="world")

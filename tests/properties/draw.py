@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import torchcoreset as tc
+from torchcoreset.tensors import holds
 
 T = TypeVar("T")
 
@@ -181,11 +182,15 @@ def rows_of(table: Any) -> int:
 
 
 def as_read(table: Any) -> Tensor:
-    """A table (rows, d) as the library should read it: floats in their own dtype, others in torch's default one."""
+    """A table (rows, d) as the library should read it: only floats of lists are rounded, where float32 holds them."""
     if isinstance(table, np.ndarray):
         table = torch.from_numpy(table.copy())
-    read = table.detach() if isinstance(table, Tensor) else torch.tensor(table)
-    read = read if read.is_floating_point() else read.to(torch.get_default_dtype())
+    read = table.detach() if isinstance(table, Tensor) else torch.from_numpy(np.array(table))
+    if not read.is_floating_point():
+        read = read.double()
+        read = read.float() if read.abs().max() <= 2**24 else read
+    elif not isinstance(table, Tensor | np.ndarray) and holds(torch.float32, read):
+        read = read.float()
     return read if read.dim() == 2 else read[:, None]
 
 

@@ -242,7 +242,7 @@ def test_a_one_shot_iterable_in_disguise_raises_on_its_second_pass(generator):
         ([torch.ones(2, 2), torch.ones(2, 3)], "samples, batch 1: got rows of dimension 3 after .* 2"),
         ((torch.ones(2, 2), torch.zeros(2)), "If these are labels, pass"),
         ([torch.ones(2, 1, 2)], r"samples, batch 0: got shape \(2, 1, 2\); .* `.flatten\(1\)`"),
-        ([torch.ones(2), torch.tensor([1.0, float("nan")])], "samples, batch 1: 1 of 2 rows hold NaN or inf"),
+        ([torch.ones(2, 1), torch.tensor([[1.0], [float("nan")]])], "samples, batch 1: 1 of 2 rows hold NaN or inf"),
         (
             [{"a": torch.ones(2), "b": torch.ones(2)}],
             r"batch 0: got a dict with the keys \['a', 'b'\]; .*'x'",

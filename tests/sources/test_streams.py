@@ -9,7 +9,7 @@ from torchcoreset.sources import StreamSource, as_source
 def stream(*sizes):
     start = 0
     for size in sizes:
-        yield torch.arange(float(start), start + size)
+        yield torch.arange(float(start), start + size)[:, None]
         start += size
 
 
@@ -110,7 +110,7 @@ def test_dtypes_and_forms(generator):
 
 
 def float_rows(step):
-    return [float(step), float(step)], "label"
+    return [[float(step)], [float(step)]], "label"
 
 
 def test_repr(generator):
@@ -123,15 +123,15 @@ def test_repr(generator):
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (torch.zeros(0), r"samples, batch 1: got shape \(0,\), which is empty"),
+        (torch.zeros(0, 1), r"samples, batch 1: got shape \(0, 1\), which is empty"),
         (torch.zeros(4, 2), "samples, batch 1: got rows of dimension 2 after rows of dimension 1"),
-        (torch.full((4,), float("nan")), "samples, batch 1: 4 of 4 rows hold NaN or inf, the first is row 0"),
+        (torch.full((4, 1), float("nan")), "samples, batch 1: 4 of 4 rows hold NaN or inf, the first is row 0"),
         (torch.tensor(1.0), "samples, batch 1: got a single number"),
     ],
     ids=str,
 )
 def test_an_unusable_batch_is_named(bad, message, generator):
-    source = as_source(iter([torch.zeros(4), bad, torch.zeros(4)]))
+    source = as_source(iter([torch.zeros(4, 1), bad, torch.zeros(4, 1)]))
     assert source.draw(4, generator).shape == (4, 1)
     with pytest.raises(ValueError, match=message):
         source.draw(4, generator)

@@ -220,7 +220,7 @@ def _interrupted(job: _Job) -> Outcome:
     job.checkpoint.write()
     if job.labels is None:
         best = known[None]
-        points, weights, labels = best.points, torch.full((len(best.points),), 1 / len(best.points)), None
+        points, weights, labels = best.points, torch.full((len(best.points),), 1 / len(best.points), device="cpu"), None
         record = _record(job, best.value, best.lower) | {"rows": best.samples, "steps": best.steps}
     else:
         points, weights, labels = _partly(job)

@@ -104,7 +104,7 @@ def _random(size: int, rows: torch.Tensor, mass: Any, p: float, seed: int) -> di
     """The mean over random subsets of the rows."""
     source = tc.as_source(rows, mass)
     found = [_measure(tc.Coreset.from_source(source, size, seed=seed + k), rows, mass, p) for k in range(SUBSETS)]
-    distances = torch.tensor([one["distance"] for one in found], dtype=torch.float64)
+    distances = torch.tensor([one["distance"] for one in found], dtype=torch.float64, device="cpu")
     lower = sum(one["lower"] for one in found) / SUBSETS
     return {
         "name": f"random rows (mean of {SUBSETS})",

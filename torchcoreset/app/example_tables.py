@@ -22,9 +22,11 @@ def example_table(name: str) -> dict[str, NDArray[np.float32]]:
     """
     if name == "ring":
         generator = torch.Generator().manual_seed(0)
-        label = torch.arange(4000) % 8
+        label = torch.arange(4000, device="cpu") % 8
         angle = label * (math.pi / 4)
-        rows = 4 * torch.stack((angle.cos(), angle.sin()), 1) + 0.5 * torch.randn(4000, 2, generator=generator)
+        rows = 4 * torch.stack((angle.cos(), angle.sin()), 1) + 0.5 * torch.randn(
+            4000, 2, generator=generator, device="cpu"
+        )
         return {"x": rows[:, 0].numpy(), "y": rows[:, 1].numpy(), "label": label.float().numpy()}
     if name == "digits":
         try:

@@ -35,7 +35,7 @@ class Scaling:
             >>> scaling.mean.tolist(), scaling.deviation.tolist()
             ([2.0, 5.0], [1.0, 1.0])
         """
-        total, mean, squares = 0.0, torch.zeros(0), torch.zeros(0)
+        total, mean, squares = 0.0, torch.zeros(0, device="cpu"), torch.zeros(0, device="cpu")
         for rows, weights in source.batches(ROWS, Generator().manual_seed(0)):
             y = rows.double()
             a = torch.ones(len(y), dtype=torch.float64, device=y.device) if weights is None else weights
@@ -70,7 +70,9 @@ class Scaling:
     @classmethod
     def from_record(cls, record: dict[str, list[float]]) -> Scaling:
         """From the metadata of a file."""
-        mean, deviation = (torch.tensor(record[key], dtype=torch.float64) for key in ("mean", "deviation"))
+        mean, deviation = (
+            torch.tensor(record[key], dtype=torch.float64, device="cpu") for key in ("mean", "deviation")
+        )
         return cls(mean, deviation)
 
 

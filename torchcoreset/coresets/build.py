@@ -13,7 +13,7 @@ from torch import Generator, Tensor
 from ..errors import warn_user
 from ..sources import Source, SourceExhausted, as_source, mark_of
 from ..sources.randomness import make_generator
-from ..tensors import check_count, is_real, real_tensor
+from ..tensors import check_count, is_real, real_tensor, wide_enough
 from ..transport.choose import check_engine
 from ..transport.modes import plain_modes
 from ..transport.problem import as_table, check_power
@@ -95,8 +95,8 @@ def build_coreset(
             optimizer on the loss).
             "auto" takes "fixed_point".
         init: "annealed" (random samples moved by a softened plan that slowly sharpens), "random" (samples),
-            "kmeans++" (samples far from each other), or (n, d) points to start from. None takes "annealed" for
-            "fixed_point" and "random" for the others.
+            "kmeans++" (samples far from each other), or (n, d) points to start from, whose dtype the coreset keeps
+            unless the samples need float64. None takes "annealed" for "fixed_point" and "random" for the others.
         restarts: number of starts that are compared after a few steps on a part of the samples; the best goes on.
             None for max(1, min(8, 100 // n)) annealed starts, and one of any other kind.
         weights: (n,) weights of the points; equal if None.
@@ -173,6 +173,7 @@ def build_coreset(
             held = hold_part(ranks, source, sample_weights, size, samples, generator, settings)
         run = _Run(size, p, steps, tolerance, bar, callback, engine, mark_of(held.read), ranks)
         points, b = start.draw(held.rows, generator)
+        points = wide_enough(points, held.y)
         y, a, potential = held.y.to(points), held.a, None
         if algorithm == "gradient":
             descent = GradientDescent(points, b, y, a, p, run.inner, steps, optimizer, engine, group)
@@ -360,4 +361,5 @@ def _stochastic(
         )
         warn_user(UserWarning(message))
         y, a = descent.largest_batch, None
-    return run.result(descent.finish(), b, y.to(points), a)
+    points = wide_enough(descent.finish(), y)
+    return run.result(points, b, y.to(points), a)

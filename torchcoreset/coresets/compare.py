@@ -183,7 +183,7 @@ def _divide(
         half = len(rows.y) // 2
         fitted, judge = rows.part(slice(half)), rows.part(slice(half, None))
     else:
-        fitted, judge = rows, _Samples(as_table(held_out, "held_out").to(rows.y), None)
+        fitted, judge = rows, _Samples(as_table(held_out, "held_out").to(rows.y.device), None)
         check_finite(judge.y, "held_out")
         if judge.y.shape[1] != fitted.y.shape[1]:
             raise ValueError(

@@ -14,7 +14,7 @@ from torch.utils.data import TensorDataset
 from ..sources import as_source, mark_of
 from ..sources.pushforward import BATCH_SIZE, apply_network
 from ..sources.randomness import make_generator
-from ..tensors import check_count, check_finite, normalised
+from ..tensors import check_count, check_finite, normalised, real_tensor
 from ..transport.problem import as_table
 from .files import read_arrays, wide, write_arrays
 from .starts import check_size, start_points
@@ -179,7 +179,7 @@ class Coreset(nn.Module):
                 f"path: {path} holds no {' and no '.join(sorted(missing))}; expected a file by Coreset.save."
             )
         coreset = cls(saved["points"], saved["weights"])
-        exact = torch.as_tensor(saved["weights"]).to(coreset.weights)
+        exact = real_tensor(saved["weights"], "path").to(coreset.weights)
         if abs(float(exact.double().sum()) - 1) < ROUNDED:
             coreset.weights.copy_(exact)  # normalising again would change their last digits
         mark = saved.get("built_on")

@@ -25,7 +25,7 @@ class RankedRows(RandomAccessSource):
     """
 
     def __init__(self, ranks: Ranks, rows: Tensor, weights: Tensor | None) -> None:
-        counts = ranks.table(torch.tensor([len(rows)])).flatten()
+        counts = ranks.table(torch.tensor([len(rows)], device="cpu")).flatten()
         everyones = None
         if weights is not None:  # which row is drawn depends on the weights of all
             everyones = torch.cat([part for (part,) in ranks.gather(weights.double())])
@@ -48,7 +48,7 @@ def share_of(ranks: Ranks, source: Source, samples: int | None, weights: Any) ->
     """How many of `samples` this rank holds: by the size or weight of what each has, or alike where that is unknown."""
     size = -1.0 if source.size is None else float(source.size)
     mass = size if weights is None else total_of(weights)
-    masses = ranks.table(torch.tensor([mass if size >= 0 else -1.0], dtype=torch.float64)).flatten()
+    masses = ranks.table(torch.tensor([mass if size >= 0 else -1.0], dtype=torch.float64, device="cpu")).flatten()
     if samples is None:
         return None
     part = 1 / ranks.size if bool((masses < 0).any()) else float(masses[ranks.rank] / masses.sum())

@@ -21,6 +21,7 @@ from torch import Generator, Tensor
 
 from ..errors import DriftWarning, warn_user
 from ..sources import Source
+from ..tensors import wide_enough
 from ..transport.problem import make_problem
 from ..transport.stream import Memory, StreamTransport, follow, see
 
@@ -74,6 +75,7 @@ class StochasticDescent:
             DriftWarning: the distribution of the batches has moved.
         """
         batch = self.source.draw(self.batch_size, self.generator)
+        self.points = wide_enough(self.points, batch)
         self.batch = batch.to(self.points)
         if self._steps == 0 or len(batch) >= len(self.largest_batch):
             self.largest_batch = self.batch

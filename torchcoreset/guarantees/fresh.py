@@ -40,7 +40,7 @@ def put_together(*several: Rows) -> Rows:
     """Rows of several sets, those without any left out; (0, 0) if none has."""
     filled = [rows for rows in several if rows.size]
     if not filled:
-        return Rows(torch.empty(0, 0), torch.empty(0, dtype=torch.float64))
+        return Rows(torch.empty(0, 0, device="cpu"), torch.empty(0, dtype=torch.float64, device="cpu"))
     return Rows(torch.cat([rows.y for rows in filled]), torch.cat([rows.w for rows in filled]))
 
 

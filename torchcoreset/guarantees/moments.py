@@ -94,7 +94,7 @@ class Moments:
     def joined(self, ranks: Ranks) -> Moments:
         """Those of all ranks together, the same on each."""
         own = (self.count, self.mass, self.mean, self.spread, *self.squares, *self.cubes, self.heaviest)
-        row = torch.tensor([*own, *self.high, *self.low], dtype=torch.float64)
+        row = torch.tensor([*own, *self.high, *self.low], dtype=torch.float64, device="cpu")
         whole = Moments()
         for count, mass, mean, spread, *sums in ranks.table(row).tolist():
             squares, cubes, (heaviest, *ends) = tuple(sums[:3]), tuple(sums[3:7]), sums[7:]

@@ -82,7 +82,7 @@ def feasible_plan(
     excess = np.bincount(cols, weights=sent, minlength=n) - ledger.b.cpu().numpy()
     if np.abs(excess).max() > 10 * DUST / n:
         rows, cols, sent = spread(rows, cols, sent, excess)
-    entries = tuple(torch.as_tensor(array).to(x.device) for array in (rows, cols, sent))
+    entries = tuple(torch.from_numpy(array).to(x.device) for array in (rows, cols, sent))
     value = _value(entries, held.y, some, mean, x, p)
     image_value = 0.0 if image is None else _value(entries, held.image, some, image_mean, image, p)
     stays = entries[1] == cell[entries[0]]

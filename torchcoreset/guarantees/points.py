@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from ..sources import Source, mark_of
-from ..tensors import check_finite, normalised
+from ..tensors import LISTS, check_finite, normalised
 from ..transport.problem import as_table
 
 
@@ -32,7 +32,7 @@ def read_points(coreset: Any) -> Points:
     held = getattr(coreset, "coreset", coreset)
     points, weights = getattr(held, "points", None), getattr(held, "weights", None)
     if points is None:
-        if not (isinstance(held, Tensor) or hasattr(held, "__array__") or isinstance(held, (list, tuple))):
+        if not (isinstance(held, Tensor) or hasattr(held, "__array__") or isinstance(held, LISTS)):
             raise TypeError(
                 f"coreset: got {type(coreset).__name__}; expected something with .points and .weights, such as a "
                 "Coreset or the result of build_coreset, or a tensor of points (n, d)."

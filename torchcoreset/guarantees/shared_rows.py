@@ -40,12 +40,12 @@ class SharedRows(FreshRows):
         super().__init__(source, device, generator)
         self._ranks, self._turn = ranks, 0
         # Of order one again, as powers of weights are to be formed.
-        heaviest = float(ranks.table(torch.tensor([source.mass], dtype=torch.float64)).max())
+        heaviest = float(ranks.table(torch.tensor([source.mass], dtype=torch.float64, device="cpu")).max())
         self.weighted = heaviest > 0
         self._scale, self._unit = source.mass / (heaviest or 1.0), 1 / (heaviest or 1.0)
 
     def expected(self, count: int) -> int:
-        return int(self._ranks.total(torch.tensor(super().expected(self.share(count))))[0])
+        return int(self._ranks.total(torch.tensor(super().expected(self.share(count)), device="cpu"))[0])
 
     def ahead(self, count: int) -> int:
         """Rows that the ranks can give in turn before one of them has no more."""
@@ -78,7 +78,7 @@ class SharedRows(FreshRows):
         # Rows travel as bytes: those of one rank have to be as long as those of another, also where it has none.
         y = rows.y.to(reduce(torch.promote_types, (dtype for _, dtype in filled)))
         y = y if len(y) else y.new_empty(0, dimensions.pop())
-        turns = torch.arange(len(y)) * ranks.size + place
+        turns = torch.arange(len(y), device="cpu") * ranks.size + place
         parts = ranks.gather(y, rows.w, turns)
         everyones, weights, order = (torch.cat(columns) for columns in zip(*parts, strict=True))
         self._turn = (self._turn + count) % ranks.size

@@ -17,7 +17,7 @@ from typing import Any
 from torch import Tensor
 
 from ..tensors import is_real
-from ..transport.problem import Problem, make_problem
+from ..transport.problem import Problem, make_problem, within_range
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .kernels import Function, Gaussian, Kernel, KernelFunction, Laplace, Power, within
 from .memory import Remembered
@@ -68,7 +68,7 @@ def energy_distance(
 
     Args:
         points: (n, d) floating, or (n,) when d = 1.
-        samples: (m, d), or (m,) when d = 1; cast to the dtype of the points, on the same device.
+        samples: (m, d), or (m,) when d = 1, of any real dtype, on the same device.
         p: power of the distance in [1, 2]. At 2 it is |E X - E Y|^2, which any points of the right mean make zero.
         point_weights: (n,) non-negative, any positive sum; equal if None.
         sample_weights: (m,) non-negative, any positive sum; equal if None.
@@ -114,7 +114,7 @@ def mmd(
 
     Args:
         points: (n, d) floating, or (n,) when d = 1.
-        samples: (m, d), or (m,) when d = 1; cast to the dtype of the points, on the same device.
+        samples: (m, d), or (m,) when d = 1, of any real dtype, on the same device.
         point_weights: (n,) non-negative, any positive sum; equal if None.
         sample_weights: (m,) non-negative, any positive sum; equal if None.
         kernel: "gaussian" exp(-|x - y|^2 / (2 blur^2)), "laplace" exp(-|x - y| / blur), or a function of float64 rows
@@ -239,7 +239,7 @@ def _evaluate(
     remembered = memory or Remembered()
 
     def solve(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
-        checked = make_problem(x, y, 2, point_weights, sample_weights)
+        checked = within_range(make_problem(x, y, 2, point_weights, sample_weights))
         kernel, blur = kernel_of(checked)
         cross = replace(checked, x=checked.x.double(), y=checked.y.double(), p=kernel.power)
         if isinstance(kernel, Function):  # which may depend on where the origin is

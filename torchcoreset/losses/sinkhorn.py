@@ -22,7 +22,7 @@ from ..tensors import check_count, is_real
 from ..transport.choose import check_engine
 from ..transport.entropic import Entropic
 from ..transport.geomloss import ENGINES, geomloss_entropic
-from ..transport.problem import Problem, check_power, make_problem
+from ..transport.problem import Problem, check_power, make_problem, within_range
 from ..transport.result import Status
 from ..transport.sinkhorn import self_entropic, solve_entropic
 from ..transport.solve import check_start, check_tolerance
@@ -103,7 +103,7 @@ def sinkhorn_divergence(
 
     Args:
         points: (n, d) floating, or (n,) when d = 1.
-        samples: (m, d), or (m,) when d = 1; cast to the dtype of the points, on the same device.
+        samples: (m, d), or (m,) when d = 1, of any real dtype, on the same device.
         p: power of the distance: 1 or 2, and with backend="newton" any p >= 1.
         point_weights: (n,) non-negative, any positive sum; equal if None.
         sample_weights: (m,) non-negative, any positive sum; equal if None.
@@ -223,7 +223,7 @@ class SinkhornSettings:
         remembered = memory or Remembered()
 
         def solve(x: Tensor, y: Tensor, b: Tensor | None, a: Tensor | None) -> Solved:
-            problem = make_problem(x, y, self.p, b, a)
+            problem = within_range(make_problem(x, y, self.p, b, a))
             relative = RELATIVE_BLUR if self.relative_blur is None else self.relative_blur
             blur = blur_length(problem, self.blur, relative)
             terms = _Terms(self, problem, blur, start)

@@ -41,7 +41,7 @@ def wasserstein(
 
     Args:
         points: (n, d) floating, or (n,) when d = 1.
-        samples: (m, d), or (m,) when d = 1; cast to the dtype of the points, on the same device.
+        samples: (m, d), or (m,) when d = 1, of any real dtype, on the same device.
         p: power, p >= 1.
         point_weights: (n,) non-negative, any positive sum; equal if None.
         sample_weights: (m,) non-negative, any positive sum; equal if None.
@@ -150,7 +150,7 @@ def as_inputs(points: Any, samples: Any, point_weights: Any, sample_weights: Any
 
 
 def as_rows(values: Any, name: str) -> Tensor:
-    """A tensor with (rows,) read as (rows, 1); its place in the graph is kept."""
+    """Rows in their own dtype, by the rule of `tensors`; (rows,) becomes (rows, 1), and a tensor stays in its graph."""
     rows = values if isinstance(values, Tensor) else real_tensor(values, name)
     if rows.dim() == 0:
         raise ValueError(f"{name}: got a single number; expected (rows, dimension). Pass a batch of rows.")

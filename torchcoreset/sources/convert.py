@@ -9,14 +9,14 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
-from ..tensors import is_array
+from ..tensors import LISTS, is_array
 from .datasets import DatasetSource
 from .formats import open_file
 from .layout import Key, Layout
 from .loaders import LoaderSource, RowBatches
 from .random_access import RandomAccessSource
 from .repeated import RepeatedRows
-from .rows import is_table
+from .rows import float_tensor, is_rows, is_table
 from .samplers import CallableSource, DistributionSource
 from .source import Source
 from .streams import StreamSource
@@ -42,7 +42,8 @@ def as_source(
 
     | what | how it is read |
     | --- | --- |
-    | tensor, array, DataFrame, list of numbers or of number lists | a table, one sample a row |
+    | tensor, array, DataFrame | a table, one sample a row |
+    | list, tuple or deque of numbers, or of lists, arrays or tensors that are rows (d,) | a table, one sample a row |
     | map-style `Dataset` | a table that is read when needed; the first element of a tuple row is the sample |
     | `DataLoader`, list of batches, other iterable | its batches in its own order, pass after pass |
     | `IterableDataset` | its rows, gathered in batches of 256 |
@@ -52,10 +53,13 @@ def as_source(
     | path of a .npy, .parquet, .csv or .tsv file | a table of which only parts are held in memory: `FileSource` |
     | `Source` | returned as it is |
 
-    Samples are (d,) each. One-dimensional data, (rows,), are read as (rows, 1). A batch may be a tuple or list
-    whose first element holds the samples, or a dict with a single tensor or one of the keys "x", "features",
-    "data". Floating point dtypes stay as they are, and integers and booleans take torch's default dtype, without
-    scaling: bytes of images are 0 to 255. The data are never written to, and their gradients are not followed.
+    Samples are (d,) each. One-dimensional tables, (rows,), are read as (rows, 1), and so are one-dimensional batches of
+    a DataLoader with a batch_size. Those of any other iterable or iterator may be single rows, and are refused. A batch
+    may be a tuple or list whose first element holds the samples, or a dict with a single tensor or one of the keys "x",
+    "features", "data". The data are never written to, and their gradients are not followed.
+
+    Floats keep their dtype. Whole numbers and booleans take torch's default dtype where it holds each of them, to 2^24
+    in float32, else float64, to 2^53, without scaling: bytes of images are 0 to 255. Numbers of CSV files are float64.
 
     Batches come in the order that loaders, lists and iterators give them: shuffle in the loader if the rows are
     sorted. Of an iterator, or a loader without a length, which may be endless, no more is read than is needed, so
@@ -131,8 +135,10 @@ def as_source(
 def _table_or_dataset(source: Any, weights: Any, layout: Layout) -> Source | None:
     if isinstance(source, Tensor) or is_array(source):
         return TensorSource(source, weights, layout)
-    if isinstance(source, (list, tuple)) and is_table(source):
+    if isinstance(source, LISTS) and is_table(source):
         return TensorSource(list(source), weights, layout)
+    if isinstance(source, LISTS) and is_rows(source):
+        return TensorSource(float_tensor(source, "samples"), weights, layout)
     if type(source) is TensorDataset:  # a subclass may transform its rows
         return TensorSource(source.tensors, weights, layout)
     # Datasets of other libraries are no torch Datasets; `__getitems__` tells them from iterables of batches.

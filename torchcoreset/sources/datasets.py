@@ -44,7 +44,7 @@ class DatasetSource(RandomAccessSource):
         return torch.cat([self._read_chunk(chunk.tolist(), generator) for chunk in chunks])
 
     def _read_all(self, generator: Generator) -> Tensor:
-        return self._read(torch.arange(self.size), generator)
+        return self._read(torch.arange(self.size, device="cpu"), generator)
 
     def _read_chunk(self, index: list[int], generator: Generator) -> Tensor:
         with isolated(generator):

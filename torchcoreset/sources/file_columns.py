@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
+from ..tensors import check_whole
 from .layout import Key, Layout
 from .rows import float_tensor
 
@@ -70,13 +72,16 @@ def _in_words(kind: str) -> str:
 
 
 def rows_of_columns(path: Path, columns: Sequence[Any], names: Sequence[str]) -> Tensor:
-    """Put pyarrow columns side by side as rows, (rows, d); a missing value becomes NaN.
+    """Put pyarrow columns side by side as rows, (rows, d), in the widest of their dtypes; a missing value becomes NaN.
 
     Raises:
-        ValueError: a column holds no numbers, or lists of several lengths.
+        ValueError: a column holds no numbers, whole ones that float64 cannot hold, or lists of several lengths.
     """
-    arrays = [_array(path, column, name) for column, name in zip(columns, names, strict=True)]
-    return float_tensor(arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=1), path.name)
+    parts = [
+        float_tensor(_array(path, column, name), f"source: {path.name}, column {name!r}")
+        for column, name in zip(columns, names, strict=True)
+    ]
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
 
 def _array(path: Path, column: Any, name: str) -> np.ndarray[Any, Any]:
@@ -93,8 +98,11 @@ def _array(path: Path, column: Any, name: str) -> np.ndarray[Any, Any]:
             f"source: {path.name} has {kind} in column {name!r}; expected numbers. Encode or leave it out."
         )
     # Decimals become objects in NumPy, and so do bits with gaps.
-    values = values.cast("float64") if "decimal" in str(kind) or kind == "bool" else values
+    if kind == "bool" or "decimal" in str(kind):
+        values = values.cast("uint8" if kind == "bool" else "float64")
     array = np.asarray(values)
+    if is_whole(kind) and array.dtype.kind == "f" and array.size:  # of a column with gaps, which are NaN
+        check_whole(torch.from_numpy(np.nan_to_num(array)), f"source: {path.name}, column {name!r}")
     return array.reshape(len(column), -1)
 
 
@@ -106,6 +114,11 @@ def usable(kind: Any) -> bool:
 
 def _is_number(kind: Any) -> bool:
     return str(kind).startswith(("int", "uint", "float", "double", "halffloat", "decimal", "bool"))
+
+
+def is_whole(kind: Any) -> bool:
+    """Whether a column of this type holds whole numbers, or vectors of them."""
+    return str(kind.value_type if _is_vector(kind) else kind).startswith(("int", "uint"))
 
 
 def _is_vector(kind: Any) -> bool:

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .file_columns import choose_columns, pyarrow, rows_of_columns
+from ..tensors import check_whole
+from .file_columns import choose_columns, is_whole, pyarrow, rows_of_columns
 from .file_source import FileSource
 from .layout import PLAIN, Key, Layout
 
@@ -37,8 +38,8 @@ class CsvSource(FileSource):
 
     Columns are separated by commas, or, where the first line has none, by semicolons or tabs; numbers may then have a
     decimal comma. The first line names the columns, unless all it holds are numbers; then they are f0, f1, ... Numbers
-    are read in float64. The file is read once here, to count its rows. Blocks come in their own order: `batches` of a
-    sorted file that is larger than the pool stay sorted.
+    are read in float64, whole ones too. The file is read once here, to count its rows. Blocks come in their own order:
+    `batches` of a sorted file that is larger than the pool stay sorted.
 
     Args:
         path: of the file; in a .tsv file columns are separated by tabs.
@@ -57,6 +58,7 @@ class CsvSource(FileSource):
         column: Key | None = weights if isinstance(weights, (str, int)) and not isinstance(weights, bool) else None
         with open_blocks(path, self._dialect, None) as reader:
             self._columns, weight = choose_columns(path, reader.schema, column, layout)
+            self._whole = [k for k, name in enumerate(self._columns) if is_whole(reader.schema.field(name).type)]
         self._titles = self._columns
         counted = weight or self._columns[0]
         lengths, values = [0], []
@@ -66,7 +68,10 @@ class CsvSource(FileSource):
                 if weight is not None:
                     values.append(rows_of_columns(path, batch.columns, [weight]).flatten())
         super().__init__(
-            path, torch.tensor(lengths).cumsum(0), len(self._columns), torch.cat(values) if values else weights
+            path,
+            torch.tensor(lengths, device="cpu").cumsum(0),
+            len(self._columns),
+            torch.cat(values) if values else weights,
         )
 
     def _blocks(self, wanted: list[int]) -> Iterator[Tensor]:
@@ -75,7 +80,10 @@ class CsvSource(FileSource):
         with open_blocks(self.path, self._dialect, self._columns) as reader:
             for number, batch in enumerate(reader):
                 if number == block:
-                    yield rows_of_columns(self.path, batch.columns, self._columns)
+                    rows = rows_of_columns(self.path, batch.columns, self._columns)
+                    for k in self._whole:  # read as floats, which may have lost their digits
+                        check_whole(rows[:, k].nan_to_num(), f"source: {self.path.name}, column {self._columns[k]!r}")
+                    yield rows
                     block = next(ahead, None)
                 if block is None:
                     return

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from ..tensors import check_finite
+from ..tensors import check_finite, exact_up_to
 from .file_source import FileSource
 from .layout import PLAIN, Layout
 from .rows import float_tensor, shaped_rows
@@ -19,7 +19,8 @@ _BLOCK_ELEMENTS = 1 << 16  # numbers of a block: small, so that a pool mixes man
 class NpySource(FileSource):
     """An array in a .npy file.
 
-    Draws read just the rows drawn; `batches` reads blocks of 2^16 numbers in random order.
+    Draws read just the rows drawn; `batches` reads blocks of 2^16 numbers in random order. Whole numbers of more than
+    16 bits are read once here, to see whether torch's default dtype holds them; float64 is used if not.
 
     Args:
         path: file of a numeric array, (rows, d) or (rows,), or of more dimensions if they are flattened.
@@ -39,31 +40,36 @@ class NpySource(FileSource):
         if isinstance(weights, int) and not isinstance(weights, bool):
             weights = np.array(array[:, weights], dtype=np.float64)
         block = max(1, _BLOCK_ELEMENTS // max(1, array[:1].size))
-        starts = torch.cat((torch.arange(0, len(array), block), torch.tensor([len(array)])))
-        width = len(self._columns) if self._columns is not None else self._rows(path, array[:1]).shape[1]
-        super().__init__(path, starts, width, weights)
+        starts = torch.tensor([*range(0, len(array), block), len(array)], device="cpu")
+        head = self._chosen(array[:1], path)
+        super().__init__(path, starts, head.shape[1], weights)
+        self._dtype = head.dtype
+        if array.dtype.kind in "iu" and np.iinfo(array.dtype).max > exact_up_to(head.dtype):
+            for number in range(len(starts) - 1):
+                self._dtype = torch.promote_types(self._dtype, self._block(number).dtype)
 
     def _blocks(self, wanted: list[int]) -> Iterator[Tensor]:
         for block in wanted:
-            # Mapped anew each time: pages count as memory of the process as long as a map holds them.
-            yield self._chosen(_mapped(self.path)[int(self.starts[block]) : int(self.starts[block + 1])])
+            yield self._block(block).to(self._dtype)
+
+    def _block(self, number: int) -> Tensor:
+        # Mapped anew each time: pages count as memory of the process as long as a map holds them.
+        return self._chosen(_mapped(self.path)[int(self.starts[number]) : int(self.starts[number + 1])], self.path)
 
     def _read(self, index: Tensor, generator: Generator) -> Tensor:
         if len(index) > len(self.starts):  # most blocks hold some of them, and are read whole as fast
             return super()._read(index, generator)
         ordered, order = index.sort()
-        rows = self._chosen(_mapped(self.path)[ordered.numpy()])
+        rows = self._chosen(_mapped(self.path)[ordered.numpy()], self.path).to(self._dtype)
         check_finite(rows, self.path.name, ordered)
         found = torch.empty_like(rows)
         found[order] = rows
         return found
 
-    def _chosen(self, rows: np.ndarray[Any, Any]) -> Tensor:
-        return self._rows(self.path, rows if self._columns is None else rows[:, self._columns])
-
-    def _rows(self, path: Path, rows: np.ndarray[Any, Any]) -> Tensor:
+    def _chosen(self, rows: np.ndarray[Any, Any], path: Path) -> Tensor:
         if len(rows) == 0:
             raise ValueError(f"source: {path} has no rows; expected at least one.")
+        rows = rows if self._columns is None else rows[:, self._columns]
         # A view of the map would follow later changes of the file.
         return shaped_rows(float_tensor(np.array(rows), path.name), path.name, self._layout.flatten)
 

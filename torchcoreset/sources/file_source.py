@@ -69,12 +69,12 @@ class FileSource(RandomAccessSource):
     def _shuffled(self, batch_size: int, generator: Generator) -> Iterator[tuple[Tensor, Tensor]]:
         """One pass: pools of blocks, each shuffled and cut into batches; what is left goes into the next pool."""
         count = len(self.starts) - 1
-        order = permutation(count, generator) if self._any_order else torch.arange(count)
+        order = permutation(count, generator) if self._any_order else torch.arange(count, device="cpu")
         held: list[Tensor] = []
         numbers: list[Tensor] = []
         last = int(order[-1])
         for block, rows in zip(order.tolist(), self._blocks(order.tolist()), strict=True):
-            index = torch.arange(int(self.starts[block]), int(self.starts[block + 1]))
+            index = torch.arange(int(self.starts[block]), int(self.starts[block + 1]), device="cpu")
             check_finite(rows, self.path.name, index, self._titles)
             held.append(rows)
             numbers.append(index)
@@ -104,7 +104,7 @@ class FileSource(RandomAccessSource):
         return found
 
     def _read_all(self, generator: Generator) -> Tensor:
-        return self._read(torch.arange(self.size), generator)
+        return self._read(torch.arange(self.size, device="cpu"), generator)
 
     def _pool_rows(self) -> int:
         assert self.dimension is not None  # known from the start

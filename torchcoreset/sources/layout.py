@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..tensors import check_finite, is_array
-from .rows import float_tensor, is_table, shaped_rows
+from ..tensors import LISTS, check_finite, is_array
+from .rows import float_tensor, is_rows, is_table, shaped_rows
 
+MOST_PARTS = 3  # of a batch: samples, labels, weights
 _FEATURE_KEYS = ("x", "features", "data")
 
 Key = int | str
@@ -49,29 +50,35 @@ class Layout:
 PLAIN = Layout()
 
 
-def rows_of(batch: Any, name: str, layout: Layout = PLAIN) -> Tensor:
-    """Read one batch as rows, (rows, d), and check that they can be used.
-
-    A one-dimensional batch, (rows,), is read as (rows, 1). Floating point dtypes stay; everything else takes torch's
-    default dtype.
+def rows_of(batch: Any, name: str, layout: Layout = PLAIN, *, batched: bool = True) -> Tensor:
+    """Read one batch as rows, (rows, d), and check that they can be used; dtypes follow the rule of `tensors`.
 
     Args:
         batch: tensor, array, DataFrame, nested lists of numbers, or a tuple, list or dict with one of them.
         name: what error messages call the batch.
         layout: where in it the features are.
+        batched: whether it is known to hold several rows, so that one dimension, (rows,), is read as (rows, 1).
 
     Returns:
         Rows, (rows, d), detached; they share the batch's memory where no conversion was needed.
 
     Raises:
         TypeError: the features are not numbers in one of the forms above.
-        ValueError: no rows, more than two dimensions, NaN or inf, or it is not clear where the features are.
+        ValueError: no rows, more than two dimensions, or one that may be a row; NaN or inf; it is not clear where the
+            features are.
     """
     if isinstance(layout.features, tuple) and not _has_columns(batch):
         parts = [shaped_rows(float_tensor(part, name), name, layout.flatten) for part in _parts(batch, name, layout)]
         rows = _side_by_side(parts, name)
     else:
-        rows = shaped_rows(float_tensor(_part(batch, name, layout), name), name, layout.flatten)
+        tensor = float_tensor(_part(batch, name, layout), name)
+        if not batched and tensor.dim() == 1 and len(tensor) > 1:
+            raise ValueError(
+                f"{name}: got shape {tuple(tensor.shape)}, which may be one row or {len(tensor)} rows of one number; "
+                "expected batches of shape (rows, d). Gather rows first, such as by `torch.stack` or a DataLoader with "
+                "a batch_size, and make a column of numbers, `batch[:, None]`."
+            )
+        rows = shaped_rows(tensor, name, layout.flatten)
     check_finite(rows, name)
     return rows
 
@@ -84,7 +91,9 @@ def row_of(row: Any, name: str, layout: Layout = PLAIN) -> Tensor:
             shapes = [tuple(part.shape) for part in parts]
             raise ValueError(f"{name}: got features of shapes {shapes}; expected vectors. Pass flatten=True.")
         return torch.cat([part.reshape(-1) for part in parts])
-    return float_tensor(_part(row, name, layout), name)
+    part = _part(row, name, layout)
+    # A list of numbers is a row here: what float32 keeps apart is asked of columns.
+    return float_tensor([part], name)[0] if isinstance(part, LISTS) else float_tensor(part, name)
 
 
 def _side_by_side(parts: list[Tensor], name: str) -> Tensor:
@@ -130,6 +139,13 @@ def _usual_part(batch: Any, name: str) -> Any:
     if isinstance(batch, tuple) or (isinstance(batch, list) and not is_table(batch)):
         if len(batch) == 0:
             raise ValueError(f"{name}: got an empty {type(batch).__name__}; expected at least one row. Leave it out.")
+        if len(batch) > MOST_PARTS and is_rows(batch):
+            raise ValueError(
+                f"{name}: got a {type(batch).__name__} of {len(batch)} one-dimensional tensors or arrays, which may be "
+                "rows, columns, or parts of a batch; expected (rows, d). Stack them first: `torch.stack(batch)` for "
+                "rows, `torch.stack(batch, dim=1)` for columns, which torch's default collation makes of rows that "
+                "are lists. Or choose a part: `as_source(..., features=0)`."
+            )
         return _usual_part(batch[0], name)
     return batch
 

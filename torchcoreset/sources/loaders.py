@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 from torch import Generator, Tensor
-from torch.utils.data import DataLoader, IterableDataset, RandomSampler, WeightedRandomSampler
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, WeightedRandomSampler
 
-from ..tensors import check_count
+from ..tensors import LISTS, check_count
 from .datasets import stack_rows
 from .layout import PLAIN, Layout
 from .reading import Reader
@@ -25,7 +25,8 @@ class LoaderSource(Source):
     says; it is None for a custom batch sampler or an iterable without rows known in advance.
 
     Args:
-        loader: its batches are (rows, d), (rows,) for d = 1, or a tuple, list or dict with such features.
+        loader: its batches are (rows, d), or a tuple, list or dict with such features; those of a DataLoader with a
+            batch_size also (rows,) for d = 1.
         layout: where in a batch the features are.
 
     Raises:
@@ -78,7 +79,7 @@ class LoaderSource(Source):
         return rows, None
 
     def _start(self) -> Reader:
-        return Reader(self._loader, self.dimension, self._layout)
+        return Reader(self._loader, self.dimension, self._layout, batched=_gives_batches(self._loader))
 
     def _finish(self, reader: Reader) -> None:
         """Learn the dimension from a pass, and raise if it gave nothing: another pass would not either."""
@@ -94,7 +95,7 @@ class LoaderSource(Source):
 
     def _count_rows(self) -> int | None:
         loader = self._loader
-        if isinstance(loader, (list, tuple)):
+        if isinstance(loader, LISTS):
             reader = self._start()  # in memory already, so reading it now finds bad batches early
             rows = sum(map(len, reader.read_all(torch.Generator())))
             self._finish(reader)
@@ -130,6 +131,13 @@ class RowBatches:
     def __len__(self) -> int:
         rows = len(self._dataset)  # type: ignore[arg-type]  # raises where there is no length
         return math.ceil(rows / self._batch_size)
+
+
+def _gives_batches(loader: Any) -> bool:
+    """Whether it is sure to gather rows, so that what has one dimension is a batch of numbers."""
+    if isinstance(loader, DataLoader):
+        return loader.batch_sampler is not None or isinstance(loader.sampler, BatchSampler)
+    return isinstance(loader, RowBatches)
 
 
 def _resamples(loader: DataLoader[Any]) -> bool:

@@ -32,7 +32,7 @@ def mark_of(source: Source) -> str | None:
     if not isinstance(source, RandomAccessSource):
         return None
     reach = int(source.starts[1]) if isinstance(source, FileSource) else source.size
-    index = torch.linspace(0, reach - 1, min(ROWS, reach), dtype=torch.float64).round().long()
+    index = torch.linspace(0, reach - 1, min(ROWS, reach), dtype=torch.float64, device="cpu").round().long()
     rows = source._read(index, torch.Generator().manual_seed(0)).to("cpu", torch.float64).contiguous()
     found = hashlib.sha256(f"{source.size} x {rows.shape[1]}".encode())
     found.update(rows.numpy().tobytes())

@@ -35,7 +35,7 @@ class RandomAccessSource(Source):
     @property
     def row_numbers(self) -> Tensor:
         """Numbers of the rows that `materialize(None)` gives, in the table that the source was made from, (rows,)."""
-        return torch.arange(self.size)
+        return torch.arange(self.size, device="cpu")
 
     @abc.abstractmethod
     def _read(self, index: Tensor, generator: Generator) -> Tensor:

@@ -52,12 +52,12 @@ def subset(count: int, size: int, generator: Generator) -> Tensor:
     while len(chosen) < count:
         draws = torch.randint(size, (count,), generator=generator, device=generator.device)
         chosen.update(dict.fromkeys(draws.tolist()))
-    return torch.tensor(list(chosen)[:count])
+    return torch.tensor(list(chosen)[:count], device="cpu")
 
 
 def _large_subset(count: int, size: int, generator: Generator) -> Tensor:
     """Given how many different numbers came up, all sets of that many are equally likely, and so are their parts."""
-    chosen = torch.empty(0, dtype=torch.long)
+    chosen = torch.empty(0, dtype=torch.long, device="cpu")
     while len(chosen) < count:
         draws = torch.randint(size, (count - len(chosen) // 2,), generator=generator, device=generator.device)
         chosen = torch.unique(torch.cat((chosen, draws.cpu())))

@@ -16,14 +16,22 @@ _END = object()
 class Reader:
     """One pass over an iterable of batches.
 
+    Args:
+        batches: what is iterated.
+        dimension: that the rows must have; None for that of the first batch.
+        layout: where in a batch the features are.
+        batched: whether batches of one dimension are known to hold numbers, one a row.
+
     Attributes:
         count: batches read so far.
         dimension: d of the batches, or None before the first.
     """
 
-    def __init__(self, batches: Iterable[Any], dimension: int | None = None, layout: Layout = PLAIN) -> None:
+    def __init__(
+        self, batches: Iterable[Any], dimension: int | None = None, layout: Layout = PLAIN, *, batched: bool = False
+    ) -> None:
         self._batches = batches
-        self._layout = layout
+        self._layout, self._batched = layout, batched
         self._iterator: Iterator[Any] | None = None
         self._rest: Tensor | None = None
         self.count = 0
@@ -41,7 +49,7 @@ class Reader:
         if batch is _END:
             return None
         name = f"samples, batch {self.count}"
-        rows = rows_of(batch, name, self._layout)
+        rows = rows_of(batch, name, self._layout, batched=self._batched or self.dimension is not None)
         self.dimension = check_dimension(rows, self.dimension, name)
         self.count += 1
         # The iterator may fill the same buffer again.

@@ -102,7 +102,7 @@ class RepeatedRows(RandomAccessSource):
         return rows
 
     def _read_all(self, generator: Generator) -> Tensor:
-        return self._read(torch.arange(self.size), generator)
+        return self._read(torch.arange(self.size, device="cpu"), generator)
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, distinct={self.distinct})"

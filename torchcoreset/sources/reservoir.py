@@ -35,16 +35,17 @@ def reservoir(batches: Iterator[Tensor], limit: int, generator: Generator) -> Te
 
 def _replace(kept: Tensor, late: Tensor, batches: Iterator[Tensor], generator: Generator) -> Tensor:
     """Go on with `late`, which follows the kept rows, and the rest of the pass; writes to `kept`."""
-    order = torch.arange(len(kept))
+    order = torch.arange(len(kept), device="cpu")
     seen = len(kept)
     rows: Tensor | None = late
     while rows is not None:
-        arrival = torch.arange(seen, seen + len(rows))
+        arrival = torch.arange(seen, seen + len(rows), device="cpu")
         uniform = torch.rand(len(rows), generator=generator, device=generator.device, dtype=torch.float64)
         place = (uniform.cpu() * (arrival + 1)).long()
         accepted = (place < len(kept)).nonzero().flatten()
         winners = dict(zip(place[accepted].tolist(), accepted.tolist(), strict=True))
-        places, chosen = torch.tensor(list(winners)).long(), torch.tensor(list(winners.values())).long()
+        places, chosen = (torch.tensor(list(k), dtype=torch.long, device="cpu") for k in (winners, winners.values()))
+        kept = kept.to(torch.promote_types(kept.dtype, rows.dtype))
         kept[places.to(kept.device)] = rows[chosen.to(rows.device)].to(kept.dtype)
         order[places] = arrival[chosen]
         seen += len(rows)

@@ -1,11 +1,12 @@
 """From numbers in any form to a checked tensor of rows."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
 
 from .. import tensors
-from ..tensors import is_number
+from ..tensors import LISTS, is_array, is_number
 
 
 def shaped_rows(tensor: Tensor, name: str, flatten: bool = False) -> Tensor:
@@ -33,10 +34,17 @@ def check_dimension(rows: Tensor, dimension: int | None, name: str) -> int:
     return rows.shape[1]
 
 
-def is_table(values: list[Any] | tuple[Any, ...]) -> bool:
+def is_table(values: Sequence[Any]) -> bool:
     """Whether a list holds numbers, or lists of numbers, rather than batches."""
     first = values[0] if values else None
-    return is_number(first) or (isinstance(first, (list, tuple)) and len(first) > 0 and is_number(first[0]))
+    return is_number(first) or (isinstance(first, LISTS) and len(first) > 0 and is_number(first[0]))
+
+
+def is_rows(values: Sequence[Any]) -> bool:
+    """Whether a list holds arrays or tensors of one dimension, which are rows."""
+    return len(values) > 0 and all(
+        (isinstance(value, Tensor) or is_array(value)) and getattr(value, "ndim", 0) == 1 for value in values
+    )
 
 
 def float_tensor(values: Any, name: str) -> Tensor:

@@ -141,7 +141,7 @@ def once(source: Source, limit: int | None, generator: Generator) -> tuple[Tenso
     missing = source.size if limit is None else limit
     assert missing is not None  # weights are those of a table
     for rows, weights in source.batches(min(missing, BATCH), generator):
-        used = torch.ones(len(rows), dtype=torch.bool) if weights is None else weights > 0
+        used = torch.ones(len(rows), dtype=torch.bool, device="cpu") if weights is None else weights > 0
         pieces.append(rows[used][:missing])
         masses.append((rows.new_ones(len(rows)).double() if weights is None else weights)[used][:missing])
         missing -= len(pieces[-1])

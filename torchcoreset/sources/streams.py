@@ -19,7 +19,8 @@ class StreamSource(Source):
     `materialize(None)`.
 
     Args:
-        iterator: its batches are (rows, d), (rows,) for d = 1, or a tuple, list or dict with such features.
+        iterator: its batches are (rows, d), or a tuple, list or dict with such features; those of a DataLoader with a
+            batch_size also (rows,) for d = 1.
         layout: where in a batch the features are.
 
     Raises:
@@ -28,7 +29,8 @@ class StreamSource(Source):
 
     def __init__(self, iterator: Iterator[Any], layout: Layout = PLAIN) -> None:
         self._kind = type(iterator).__name__
-        self._reader = Reader(iterator, layout=layout)
+        # torch's iterator over a DataLoader says whether it gathers rows.
+        self._reader = Reader(iterator, layout=layout, batched=getattr(iterator, "_auto_collation", False) is True)
 
     @property
     def dimension(self) -> int | None:  # type: ignore[override]  # read-only, known after the first batch

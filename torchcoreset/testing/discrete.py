@@ -56,7 +56,7 @@ Rows = Sequence[float] | Sequence[Sequence[float]]
 
 def _column(rows: Rows) -> Tensor:
     """A list of numbers as points on the line (n, 1); a list of rows as it is (n, d)."""
-    tensor = torch.tensor(rows, dtype=torch.float64)
+    tensor = torch.tensor(rows, dtype=torch.float64, device="cpu")
     return tensor.unsqueeze(-1) if tensor.ndim == 1 else tensor
 
 
@@ -77,8 +77,8 @@ def _problem(
         name=name,
         points=_column(points),
         samples=_column(samples),
-        point_weights=torch.tensor(point_weights or [1 / n] * n, dtype=torch.float64),
-        sample_weights=torch.tensor(sample_weights or [1 / m] * m, dtype=torch.float64),
+        point_weights=torch.tensor(point_weights or [1 / n] * n, dtype=torch.float64, device="cpu"),
+        sample_weights=torch.tensor(sample_weights or [1 / m] * m, dtype=torch.float64, device="cpu"),
         values={1: values[0], 2: values[1]},
         gradients={1: _column(gradients[0]), 2: _column(gradients[1])},
         source=source,

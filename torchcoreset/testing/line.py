@@ -82,7 +82,7 @@ class LineProblem:
     def boundaries(self, size: int) -> Tensor:
         """The quantiles z_0 .. z_n that bound the cells, (size + 1,); the ends may be infinite."""
         _check_count("size", size)
-        return self.quantile(torch.arange(size + 1, dtype=torch.float64) / size)
+        return self.quantile(torch.arange(size + 1, dtype=torch.float64, device="cpu") / size)
 
     def optimal_points(self, size: int, p: int) -> Tensor:
         """The `size` points of weight 1/size closest to the distribution in W_p, ascending, (size, 1).
@@ -109,7 +109,7 @@ class LineProblem:
     def quantile_sample(self, count: int) -> Tensor:
         """The quantiles of (2k - 1)/(2 count), ascending, (count, 1): a sample without randomness."""
         _check_count("count", count)
-        return self.quantile((torch.arange(count, dtype=torch.float64) + 0.5) / count).unsqueeze(-1)
+        return self.quantile((torch.arange(count, dtype=torch.float64, device="cpu") + 0.5) / count).unsqueeze(-1)
 
     def value(self, points: Tensor, p: int) -> float:
         """W_p^p, not rooted, between the distribution and any `points` (n, 1) of weight 1/n, in any order.

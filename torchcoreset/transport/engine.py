@@ -360,10 +360,10 @@ def shuffled(m: int, count: int) -> Tensor:
     """`count` different numbers of range(m), in random order and always the same, (count,); not to be written to."""
     generator = torch.Generator().manual_seed(m)
     if m <= HUGE or 16 * count > m:
-        return torch.randperm(m, generator=generator)[:count].clone()
+        return torch.randperm(m, generator=generator, device="cpu")[:count].clone()
     # A shuffle of 10^9 numbers would take 8 GB. Of an eighth more draws than needed, at most a 25th repeat others.
-    chosen: Tensor = torch.unique(torch.randint(m, (count + count // 8 + 64,), generator=generator))
-    return chosen[torch.randperm(len(chosen), generator=generator)[:count]]
+    chosen: Tensor = torch.unique(torch.randint(m, (count + count // 8 + 64,), generator=generator, device="cpu"))
+    return chosen[torch.randperm(len(chosen), generator=generator, device="cpu")[:count]]
 
 
 def chunk_elements(device: torch.device) -> int:

@@ -64,7 +64,8 @@ def merged(engine: Engine) -> Problem:
     """The problem with every FEWER-th point, each with the weights of those nearest to it."""
     problem = engine.problem
     n = len(problem.x)
-    chosen = torch.randperm(n, generator=torch.Generator().manual_seed(n))[: n // FEWER].to(problem.x.device)
+    generator = torch.Generator().manual_seed(n)
+    chosen = torch.randperm(n, generator=generator, device="cpu")[: n // FEWER].to(problem.x.device)
     few = torch.unique(problem.x[chosen], dim=0)  # rounding tells equal points apart
     equal = problem.b.new_full((len(few),), 1 / len(few))
     nearest = engine.on(Problem(x=few, b=equal, y=problem.x, a=problem.b, equal=False, p=problem.p))

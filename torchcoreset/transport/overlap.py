@@ -47,4 +47,7 @@ def overlap_of(rows: Tensor, cols: Tensor, shares: Tensor, shape: tuple[int, int
 
 def _matrix(rows: Tensor, cols: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
     """A sparse matrix; entries are in order and inside, so that nothing has to be checked."""
-    return torch.sparse_coo_tensor(torch.stack((rows, cols)), values, shape, is_coalesced=True, check_invariants=False)
+    index = torch.stack((rows, cols))
+    return torch.sparse_coo_tensor(
+        index, values, shape, device=values.device, is_coalesced=True, check_invariants=False
+    )

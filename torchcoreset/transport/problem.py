@@ -17,7 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..tensors import check_finite, float_tensor, is_real, normalised
+from ..errors import warn_user
+from ..tensors import LOST, check_finite, float_tensor, holds, is_real, normalised, span
 from .deterministic import column_medians, kth_smallest
 from .movable import Movable
 from .result import Coupling
@@ -145,39 +146,59 @@ def make_problem(
 ) -> Problem:
     """Check the inputs of a transport problem and put it in normal form.
 
+    Arithmetic is in the dtype of the points, half precision in float32. The offset is subtracted before samples are
+    cast to it, in the wider of the two dtypes; where what is left still needs the wider one, all is computed in that.
+
     Args:
         points: (n, d), or (n,) for d = 1.
-        samples: (m, d), or (m,) for d = 1; cast to the dtype of the points.
+        samples: (m, d), or (m,) for d = 1, of any real dtype.
         p: power of the cost, p >= 1.
         point_weights: (n,) non-negative, any scale; None for equal weights.
         sample_weights: (m,) non-negative, any scale; None for equal weights.
-        dtype: arithmetic to use instead of the points' own (half precision is always computed in float32).
+        dtype: arithmetic to use instead of the points' own.
 
     Returns:
         The problem, detached from any graph; no input is written to.
 
     Raises:
         ValueError: wrong shape, device or power, no rows, NaN or infinity, unusable weights.
+
+    Warns:
+        UserWarning: points in less than float64 are too coarse to be placed among the samples.
     """
     check_power(p)
+    if isinstance(points, Tensor) and isinstance(samples, Tensor):
+        check_devices(points, samples)  # before one of them is refused for being on a device that holds no numbers
     x, y = as_table(points, "points"), as_table(samples, "samples")
     if x.shape[1] != y.shape[1]:
         raise ValueError(
             f"samples: got shape {tuple(y.shape)} with points of shape {tuple(x.shape)}; expected the same last "
             "dimension. Did you forget to select features, or to flatten?"
         )
+    check_devices(x, y)
+    largest = max(check_finite(x, "points"), check_finite(y, "samples"))
+    work = dtype or (x.dtype if x.dtype == torch.float64 else torch.float32)
+    wide = torch.promote_types(torch.promote_types(x.dtype, y.dtype), work)
+    if wide != torch.float64 and 2 * largest > torch.finfo(wide).max:
+        wide = torch.float64  # differences would overflow
+    if x.dtype != torch.float64 and y.dtype == torch.float64:
+        warn_if_too_coarse(x, y)
+    x, y = without_offset(x.to(wide), y.to(wide))
+    if wide != work and not (holds(work, x) and holds(work, y)):
+        work = wide
+    b = normalised(point_weights, len(x), "point_weights", x.device)
+    a = normalised(sample_weights, len(y), "sample_weights", x.device)
+    equal = sample_weights is None or bool((a == a[0]).all())
+    return Problem(x=x.to(work), b=b, y=y.to(work), a=a, equal=equal, p=float(p), largest=largest)
+
+
+def check_devices(x: Tensor, y: Tensor) -> None:
+    """Raise ValueError unless points and samples are on one device."""
     if x.device != y.device:
         raise ValueError(
             f"samples: got device {y.device} with points on {x.device}; expected one device. "
             "Move one of them with .to(device)."
         )
-    largest = max(check_finite(x, "points"), check_finite(y, "samples"))
-    work = dtype or (x.dtype if x.dtype == torch.float64 else torch.float32)
-    x, y = without_offset(x.to(work), y.to(work))
-    b = normalised(point_weights, len(x), "point_weights", x.device)
-    a = normalised(sample_weights, len(y), "sample_weights", x.device)
-    equal = sample_weights is None or bool((a == a[0]).all())
-    return Problem(x=x, b=b, y=y, a=a, equal=equal, p=float(p), largest=largest)
 
 
 def without_offset(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -197,6 +218,26 @@ def without_offset(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 def _exact(rows: Tensor, shift: Tensor) -> Tensor:
     """Columns (d,) of rows from which `shift` (d,) can be subtracted without rounding: adding it gives them back."""
     return ((rows - shift) + shift == rows).all(0)
+
+
+def warn_if_too_coarse(x: Tensor, y: Tensor) -> None:
+    """Warn if points (n, d) in float32 or less cannot be placed among samples (m, d) in float64, far from the origin.
+
+    Samples without a range are judged by their distance to the points, if they are whole numbers: others are rounded
+    anyway.
+    """
+    size, spread = span(y)
+    gap = torch.finfo(torch.float32).eps * size
+    if spread == 0 and gap > 1 and bool((y == y.round()).all()):
+        spread = span(torch.cat((x.double(), y)))[1]
+    if gap > LOST * spread > 0:
+        warn_user(
+            UserWarning(
+                f"points: got {x.dtype}, whose numbers near {size:.3g} are about {gap:.2g} apart, for samples with a "
+                f"range of {spread:.3g}; expected float64. The value is that of the points as they are, but they "
+                "cannot move by less. Pass float64 points, or subtract the offset from both."
+            )
+        )
 
 
 def as_float64(problem: Problem) -> Problem:
@@ -243,7 +284,7 @@ def check_power(p: float) -> None:
 
 
 def as_table(values: Any, name: str) -> Tensor:
-    """A detached floating (rows, d) tensor of `values`; (rows,) becomes (rows, 1), integers the default dtype."""
+    """A detached floating (rows, d) tensor of `values`, by the rule of `tensors`; (rows,) becomes (rows, 1)."""
     table = float_tensor(values, name)
     if table.dim() == 1:
         table = table[:, None]

@@ -36,7 +36,7 @@ CALLS = (
     "tests", "wasserstein",
 )  # fmt: skip
 # Numbers that every call begins with. All are as long: gloo aborts the process if two ranks' messages differ in length.
-FACTS = 14
+FACTS = 15
 ROOM = 1008  # numbers more that ride in that message: 8 KiB a rank take no longer than a few bytes
 BITS = 16  # of a number that one round of a selection settles: half a megabyte of counts
 LONGEST = 300  # characters of another rank's error
@@ -87,7 +87,7 @@ class Ranks:
         They travel as bytes in one message, after another for the `counts` of rows, (size,), where these are unknown.
         """
         if counts is None:
-            counts = self.table(torch.tensor([len(columns[0])])).flatten().tolist()
+            counts = self.table(torch.tensor([len(columns[0])], device="cpu")).flatten().tolist()
         widths = [column.element_size() * math.prod(column.shape[1:]) for column in columns]
         sent = torch.zeros(max(counts), sum(widths), dtype=torch.uint8, device=self._device)
         for column, place in zip(columns, torch.split(sent, widths, 1), strict=True):
@@ -113,7 +113,7 @@ class Ranks:
         """`agree_with` nothing else: what `prepare` made here, and the numbers of all ranks, (size, width) float64."""
 
         def prepare_alone() -> tuple[T, Sequence[float], Tensor]:
-            return *prepare(), torch.empty(0, dtype=torch.float64)
+            return *prepare(), torch.empty(0, dtype=torch.float64, device="cpu")
 
         return self.agree_with(call, prepare_alone, width, why, settings)[:2]
 
@@ -143,7 +143,7 @@ class Ranks:
             RankError: `prepare` failed on another rank, which raises its own error; or that is in another call, or has
                 other settings.
         """
-        error, made, facts, row = None, None, [0.0] * FACTS, torch.empty(0, dtype=torch.float64)
+        error, made, facts, row = None, None, [0.0] * FACTS, torch.empty(0, dtype=torch.float64, device="cpu")
         try:
             made, numbers, row = prepare()
             facts[:width] = [float(number) for number in numbers]

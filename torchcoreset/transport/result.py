@@ -56,7 +56,7 @@ class Coupling:
     def to_sparse(self) -> Tensor:
         """The plan as a coalesced sparse COO tensor of shape (m, n), float64."""
         return torch.sparse_coo_tensor(
-            torch.stack((self.rows, self.cols)), self.mass, self.shape, check_invariants=False
+            torch.stack((self.rows, self.cols)), self.mass, self.shape, device=self.mass.device, check_invariants=False
         ).coalesce()
 
     def blocks(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:

@@ -275,14 +275,17 @@ def problem_with(
         means = () if seen is None else seen.means
         own = (
             problem.equal, problem.square, problem.concentration, problem.largest, problem.count,
-            _scale(sample_weights, problem),
+            _scale(sample_weights, problem), torch.finfo(problem.x.dtype).bits,
         )  # fmt: skip
-        facts = (*_common(problem, points, sample_weights, state if seen is None else seen.state), *own)
+        state_now = state if seen is None else seen.state
+        facts = (*_common(problem, points, sample_weights, state_now, dtype), *own)
         return (problem, seen), facts, torch.cat([problem.b[:0], *(mean.flatten() for mean in means)])
 
-    (problem, seen), facts, rows = ranks.agree_with(call, prepare, len(SAME) + 6, WHY, {"p": p, **(settings or {})})
+    (problem, seen), facts, rows = ranks.agree_with(call, prepare, len(SAME) + 7, WHY, {"p": p, **(settings or {})})
     check_same(SAME, facts)
-    alike, square, concentration, largest, count, weight = facts[:, len(SAME) :].t()
+    alike, square, concentration, largest, count, weight, bits = facts[:, len(SAME) :].t()
+    if torch.finfo(problem.x.dtype).bits < bits.max():  # the samples of another rank need float64
+        problem = make_problem(points, samples, p, point_weights, sample_weights, dtype=torch.float64)
     each, shares = weight / count, weight / weight.sum()
     # In a union of equal weights each is 1/M exactly; so is a sum of counts.
     equal = bool(alike.all()) and bool((each == each[0]).all())
@@ -306,12 +309,15 @@ def _joined(ranks: Ranks, means: Sequence[Tensor], rows: Tensor, shares: Tensor)
     return tuple(piece.view(mean.shape) for piece, mean in zip(pieces, means, strict=True))
 
 
-def _common(problem: Problem, points: Any, sample_weights: Any, state: Tensor | None) -> tuple[float, ...]:
+def _common(
+    problem: Problem, points: Any, sample_weights: Any, state: Tensor | None, dtype: torch.dtype | None
+) -> tuple[float, ...]:
     """What has to agree, in the order of SAME."""
     n, d = problem.x.shape
-    bits = float(torch.finfo(problem.x.dtype).bits)
+    x = as_table(points, "points")
+    bits = max(32, torch.finfo(dtype or x.dtype).bits)
     known = 0.0 if state is None else 1 + mark(state)
-    marks = (mark(as_table(points, "points")), mark(problem.b), known)
+    marks = (mark(x), mark(problem.b), known)
     return (n, d, bits, float(sample_weights is not None), *marks)
 
 

@@ -50,8 +50,9 @@ def transport(
     and returns a potential v (a lower bound) together with a feasible plan pi (an upper bound).
 
     Args:
-        points: (n, d), or (n,) when d = 1. Float32 and float64 are computed as they are, half precision in float32.
-        samples: (m, d), or (m,) when d = 1; cast to the dtype of the points.
+        points: (n, d), or (n,) when d = 1. Float32 and float64 are computed as they are, half precision in float32;
+            float32 in float64 where samples in float64 need it.
+        samples: (m, d), or (m,) when d = 1, of any real dtype.
         p: power of the Euclidean distance, p >= 1.
         point_weights: (n,) non-negative, any scale; equal if None.
         sample_weights: (m,) non-negative, any scale; equal if None.

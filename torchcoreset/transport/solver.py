@@ -308,7 +308,7 @@ class Solver:
             cost = block(movable.y.double(), problem.x.double(), problem.p).cpu().numpy()
             balanced = balance(cost, *arguments, allowance=allowance, budgets=budgets)
         rows, cols, mass = (
-            torch.as_tensor(array).to(v.device) for array in (balanced.rows, balanced.cols, balanced.mass)
+            torch.from_numpy(array).to(v.device) for array in (balanced.rows, balanced.cols, balanced.mass)
         )
         fixed = torch.ones(len(problem.y), dtype=torch.bool, device=v.device)
         fixed[movable.index[movable.index >= 0]] = False
@@ -324,7 +324,7 @@ class Solver:
             (len(problem.y), n),
         )
         self.keep_plan(plan, value)
-        return torch.as_tensor(balanced.potential).to(v)
+        return torch.from_numpy(balanced.potential).to(v)
 
     def _movable(self, cells: HardPass, surplus: Tensor, widen: int) -> Movable:
         """The samples that may change cell: those of each cell with the least slack, and what starved cells want."""
@@ -376,7 +376,7 @@ class Solver:
             of_samples, of_points = (t[:, widest].double().cpu().numpy() for t in (self.problem.y, self.problem.x))
             rows, cols, mass, surplus = (t.cpu().numpy() for t in (plan.rows, plan.cols, plan.mass, excess))
             arrays = spread(rows, cols, mass, surplus, (of_samples, of_points))
-            moved = [torch.as_tensor(array).to(excess.device) for array in arrays]
+            moved = [torch.from_numpy(array).to(excess.device) for array in arrays]
             plan = Coupling(moved[0], moved[1], moved[2], plan.shape)
             value = plan_cost(self.problem, plan)
         if value < self.value:

@@ -37,4 +37,4 @@ def untangled(problem: Problem, v: Tensor) -> Tensor:
     wasted = BUDGET * float(a @ cost.gather(1, cell[:, None])[:, 0])
     arrays = (t.cpu().numpy() for t in (cost, cell, a, surplus, v))
     balanced = balance(*arrays, allowance=problem.rounding, budgets=[wasted], enough=ENOUGH)
-    return torch.as_tensor(balanced.potential).to(v)
+    return torch.from_numpy(balanced.potential).to(v)
