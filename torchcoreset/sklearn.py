@@ -56,7 +56,8 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     Attributes:
         points_: (n_points, d) in the floating type of X. After `partial_fit` an average of the iterates.
         potential_: (n_points,) dual potential, which says where cells end.
-        labels_: (rows,) the cell of each row of X; of the last batch after `partial_fit`.
+        labels_: (rows,) the point of each row of X by the optimal plan, so that each has its share of the rows; after
+            `partial_fit` the cells of the last batch, as `predict` gives them.
         value_: W_p^p to the rows given; of the last batch after `partial_fit`.
         lower_: its certified lower bound; after `partial_fit` None, since a batch bounds nothing of the stream.
         n_iter_: steps, or batches, taken.
@@ -132,7 +133,7 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         plan = result.transport
         self._forget_stream()
         self._keep(result.coreset.points.detach(), plan.potential)
-        self.labels_: NDArray[np.int64] = self._cells(X)
+        self.labels_: NDArray[np.int64] = plan.assignment.numpy()
         self.value_, self.n_iter_ = plan.value, len(result.history)
         self.lower_: float | None = plan.lower
         return self
@@ -189,6 +190,9 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     def predict(self, X: Any, sample_weight: Any = None) -> NDArray[np.int64]:
         """The Laguerre cell of each row, (rows,): the point i with the smallest |y - x_i|^p - potential_i.
 
+        A row on the boundary of several cells gets one of them, the same for all rows that are equal. For rows that
+        repeat this is common, and cells then hold other numbers of rows than `labels_`, where a plan shares them out.
+
         Args:
             X: (rows, d).
             sample_weight: ignored.
@@ -198,7 +202,7 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         return self._cells(rows)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int64]:
-        """`fit`, then the cell of each row, (rows,)."""
+        """`fit`, then `labels_`, (rows,)."""
         return self.fit(X, y, sample_weight).labels_
 
     def transform(self, X: Any) -> NDArray[Any]:
