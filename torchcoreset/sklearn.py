@@ -24,6 +24,7 @@ except ImportError as error:  # pragma: no cover
     ) from error
 
 from .coresets import build_coreset
+from .coresets.cell_sizes import CellSizes
 from .coresets.starts import separated, start_points
 from .losses import CoresetLoss
 from .sources import as_source
@@ -31,9 +32,9 @@ from .transport import transport
 from .transport.choose import make_engine
 from .transport.cost import pairwise_exact
 from .transport.problem import make_problem
+from .transport.stream import StreamTransport
 
 Floats = NDArray[np.float64]
-TINY = 1e-30  # the value of a batch that sits on its points has no size: any will do
 ROWS = 1 << 14  # rows whose distances to all points are held at once
 
 
@@ -160,7 +161,7 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             start = start_points(as_source(X, mass), int(self.n_points), "kmeans++", float(self.p), self._generator())
             self._keep(separated(start, self._generator()), torch.zeros(len(start), dtype=torch.float64))
         if not hasattr(self, "_loss"):
-            self._loss = CoresetLoss(float(self.p), online=True)
+            self._loss, self._sizes = CoresetLoss(float(self.p), online=True), CellSizes(float(self.p))
             self._iterate, self._batches = torch.from_numpy(self.points_.copy()), 0
         self._move(X, mass)
         self.labels_ = self._cells(X)
@@ -175,15 +176,13 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         self._batches += 1
         assert points.grad is not None
         rate = float(self.learning_rate) / self._batches**0.5
-        # The gradient carries the weight 1 / n of its point and the factor p of the power; for p = 2 what is left is
-        # the way to the mean of the cell. For other p it is scaled to the size of a cell, |.|^(p - 1) to |.|.
-        cell = max(float(value.detach()), TINY) ** (1 / self.p)
-        step = points.grad.double() * (len(points) / self.p) * cell ** (2 - self.p)
+        last = self._loss.last
+        assert isinstance(last, StreamTransport)
+        # The gradient carries the weight 1 / n of its point; for p = 2 half of it is the way to the mean of the cell.
+        step = points.grad.double() * len(points) * self._sizes.step_factors(last, mass)
         self._iterate = (points.detach().double() - rate * step).to(X.dtype)
         average = torch.from_numpy(self.points_).double()
         share = min(1.0, 3 / (self._batches + 2))  # the first batch replaces the start, later ones weigh less
-        last = self._loss.last
-        assert last is not None
         self._keep(average.lerp(self._iterate.double(), share).to(X.dtype), last.potential)
         self.value_, self.lower_, self.n_iter_ = float(value.detach()), None, self._batches
 

@@ -107,7 +107,7 @@ class Transport:
         rows, cols, mass = self.plan.rows, self.plan.cols, self.plan.mass
         if len(rows) == self.plan.shape[0]:  # no sample is split
             return torch.empty_like(cols).scatter_(0, rows, cols)
-        labels = whole_labels(*(array.cpu().numpy() for array in (rows, cols, mass)), self.plan.shape)
+        labels = whole_labels(rows.cpu().numpy(), cols.cpu().numpy(), mass.cpu().numpy(), self.plan.shape)
         return torch.from_numpy(labels).to(cols.device)
 
     def __repr__(self) -> str:

@@ -52,7 +52,9 @@ FINE = 50  # samples a point that a curvature is computed from, at most
 SHARPEST, BLUNTEST = 0.05, 0.4  # ambiguity of the curvature's softmin, once many samples have been seen and at first
 SHARPEN = 1.5  # factor by which eta may change at once
 BLUNT = 4.0  # the same where a potential lags that atoms shape: they lend the smoothed dual no slope between two ties
-COARSEST = 1e-3  # of the mean cost: least eta of a first batch, which atoms would let shrink to nothing
+# Least eta of a first batch, which atoms would let shrink to nothing: of the mean cost, and where rows repeat, of the
+# cost to the origin: later batches sharpen what it is too blunt for.
+COARSEST, ATOMIC = 1e-3, 0.05
 TIED = 4.0  # samples are tied within this times gain times eta, about as far as the potential steps
 REPEATED = 0.05  # least mass of repeated rows from which a stream has atoms
 FREE = 1 / 16  # least mass without ties from which it is worth to see how undecided that is
@@ -248,11 +250,15 @@ def begin(engine: Engine, points: Tensor) -> Running:
     """
     problem = engine.problem
     zeros = torch.zeros_like(problem.b)
-    v, overlap, eta, ambiguity = zeros, zeros.new_zeros(len(zeros), len(zeros)), 1.0, 1.0
+    v, overlap, eta, ambiguity, atoms = zeros, zeros.new_zeros(len(zeros), len(zeros)), 1.0, 1.0, 0.0
     if len(zeros) > 1:
         least = max(least_smoothing(problem), COARSEST * engine.hard(zeros).mean)
         v, soft, eta = coarse_potential(engine, least)
         v, soft, eta = anneal(engine.subsample(FINE * len(v)), v, eta, least)
+        sample = part_of(engine)
+        atoms, blunt = repeated(sample), ATOMIC * scale_of(problem)
+        if atoms and eta < blunt:
+            eta, soft = blunt, sample.soft(v, blunt)
         overlap, ambiguity = soft.overlap, soft.ambiguity
     anchor = points.to(torch.float64, copy=True)  # an optimizer writes to the points
     v = v - problem.b @ v
@@ -261,7 +267,7 @@ def begin(engine: Engine, points: Tensor) -> Running:
     worth = worth_of(problem)
     counters = Counters(
         p=problem.p, batches=1, samples=worth, age=1, eta=eta, ambiguity=ambiguity, renewed=1,
-        noise=0, mean=0, square=0, mean_noise=0, lagged=0, forgetting=0, atoms=0,
+        noise=0, mean=0, square=0, mean_noise=0, lagged=0, forgetting=0, atoms=atoms,
     )  # fmt: skip
     return Running(
         potential=v, curvature=curvature, coupling=walls.coupling, pull=walls.pull, anchor=anchor,
@@ -313,25 +319,37 @@ def look_at(engine: Engine, v: Tensor, margin: float = 0.0) -> Look:
 def smoothed(engine: Engine, running: Running) -> Smoothed:
     """The smoothed cells of a batch that renews the curvature, and how many of its samples are repeated."""
     now, v = running.numbers, running.potential
-    sample = engine.subsample(FINE * len(v))
-    problem = sample.problem.whole()
-    if problem is not sample.problem:  # so few that every rank may look at all
-        sample = sample.on(problem)
-    soft, a = sample.soft(v, now.eta), problem.a
-    _, kind = distinct(problem.y)
-    atoms = float(a[torch.bincount(kind)[kind] > 1].sum())
+    sample = part_of(engine)
+    atoms = repeated(sample)
+    problem, soft = sample.problem, sample.soft(v, now.eta)
     ambiguity: float | None = soft.ambiguity
-    if atoms < REPEATED:
-        atoms = 0.0
-    else:  # a sharper softmin decides nothing for samples that are tied
+    if atoms:  # a sharper softmin decides nothing for samples that are tied
         free = sample.hard(v).slack > TIED * now.gain * now.eta
-        left = a[free].sum()
+        left = problem.a[free].sum()
         ambiguity = None
         if float(left) > FREE:
-            rest = replace(problem, y=problem.y[free], a=a[free] / left, equal=False)
+            rest = replace(problem, y=problem.y[free], a=problem.a[free] / left, equal=False)
             ambiguity = sample.on(rest).soft(v, now.eta).ambiguity
-    scale = problem.rounding / torch.finfo(problem.x.dtype).eps
-    return Smoothed(soft=soft, ambiguity=ambiguity, atoms=atoms, scale=scale)
+    return Smoothed(soft=soft, ambiguity=ambiguity, atoms=atoms, scale=scale_of(problem))
+
+
+def part_of(engine: Engine) -> Engine:
+    """Passes over the samples that a curvature is computed from: so few that every rank may look at all."""
+    sample = engine.subsample(FINE * len(engine.problem.x))
+    whole = sample.problem.whole()
+    return sample if whole is sample.problem else sample.on(whole)
+
+
+def repeated(sample: Engine) -> float:
+    """Mass of the samples that occur more than once; 0 where hardly any do."""
+    _, kind = distinct(sample.problem.y)
+    mass = float(sample.problem.a[torch.bincount(kind)[kind] > 1].sum())
+    return mass if mass >= REPEATED else 0.0
+
+
+def scale_of(problem: Problem) -> float:
+    """Mean cost to the origin."""
+    return problem.rounding / torch.finfo(problem.x.dtype).eps
 
 
 def batch_sums(problem: Problem, running: Running, look: Look, renewal: Smoothed | None) -> BatchSums:

@@ -74,7 +74,7 @@ class _Rounding:
         held: dict[int, list[int]] = {}
         for k, point in enumerate(self.label.tolist()):
             held.setdefault(point, []).append(k)
-        wanted, came = set(goals.tolist()), {start: (-1, -1) for start in starts}
+        wanted, came = set(goals.tolist()), dict.fromkeys(starts, (-1, -1))
         waiting = deque(came)
         while waiting:
             point = waiting.popleft()
