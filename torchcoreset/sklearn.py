@@ -24,6 +24,7 @@ except ImportError as error:  # pragma: no cover
     ) from error
 
 from .coresets import build_coreset
+from .coresets.cell_sizes import CellSizes
 from .coresets.starts import separated, start_points
 from .losses import CoresetLoss
 from .sources import as_source
@@ -31,9 +32,9 @@ from .transport import transport
 from .transport.choose import make_engine
 from .transport.cost import pairwise_exact
 from .transport.problem import make_problem
+from .transport.stream import StreamTransport
 
 Floats = NDArray[np.float64]
-TINY = 1e-30  # the value of a batch that sits on its points has no size: any will do
 ROWS = 1 << 14  # rows whose distances to all points are held at once
 
 
@@ -58,7 +59,8 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         points_: (n_points, d) in the floating type of X. After `partial_fit` an average of the iterates.
         potential_: (n_points,) dual potential, which says where cells end.
         p_: power that points and potential belong to, by which `predict` and `score` go.
-        labels_: (rows,) the cell of each row of X; of the last batch after `partial_fit`.
+        labels_: (rows,) the point of each row of X by the optimal plan, so that each has its share of the rows; after
+            `partial_fit` the cells of the last batch, as `predict` gives them.
         value_: W_p^p to the rows given; of the last batch after `partial_fit`.
         lower_: its certified lower bound; after `partial_fit` None, since a batch bounds nothing of the stream.
         n_iter_: steps, or batches, taken.
@@ -135,7 +137,7 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         plan = result.transport
         self._forget_stream()
         self._keep(result.coreset.points.detach(), plan.potential, float(self.p))
-        self.labels_: NDArray[np.int64] = self._cells(X)
+        self.labels_: NDArray[np.int64] = plan.assignment.numpy()
         self.value_, self.n_iter_ = plan.value, len(result.history)
         self.lower_: float | None = plan.lower
         return self
@@ -170,9 +172,10 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         else:
             average = torch.from_numpy(self.points_)
         if hasattr(self, "_loss"):
-            self._move(self._loss, self._iterate, average, self._batches, X, mass)
+            self._move(self._loss, self._sizes, self._iterate, average, self._batches, X, mass)
         else:
-            self._move(CoresetLoss(float(self.p), online=True), average, average, 0, X, mass)
+            power = float(self.p)
+            self._move(CoresetLoss(power, online=True), CellSizes(power), average, average, 0, X, mass)
         self.labels_ = self._cells(X)
         return self
 
@@ -187,7 +190,14 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                 )
 
     def _move(
-        self, loss: CoresetLoss, iterate: Tensor, average: Tensor, batches: int, X: Tensor, mass: Tensor | None
+        self,
+        loss: CoresetLoss,
+        sizes: CellSizes,
+        iterate: Tensor,
+        average: Tensor,
+        batches: int,
+        X: Tensor,
+        mass: Tensor | None,
     ) -> None:
         """One step on a batch, and the average of the iterates."""
         points = torch.nn.Parameter(iterate.to(X, copy=True))
@@ -197,20 +207,21 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         batches += 1
         assert points.grad is not None
         rate = float(self.learning_rate) / batches**0.5
-        # The gradient carries the weight 1 / n of its point and the factor p of the power; for p = 2 what is left is
-        # the way to the mean of the cell. For other p it is scaled to the size of a cell, |.|^(p - 1) to |.|.
-        cell = max(float(value.detach()), TINY) ** (1 / self.p)
-        step = points.grad.double() * (len(points) / self.p) * cell ** (2 - self.p)
+        last = loss.last
+        assert isinstance(last, StreamTransport)
+        # The gradient carries the weight 1 / n of its point; for p = 2 half of it is the way to the mean of the cell.
+        step = points.grad.double() * len(points) * sizes.step_factors(last, mass)
         iterate = (points.detach().double() - rate * step).to(X.dtype)
         share = min(1.0, 3 / (batches + 2))  # the first batch replaces the start, later ones weigh less
-        last = loss.last
-        assert last is not None
-        self._loss, self._iterate, self._batches = loss, iterate, batches
+        self._loss, self._sizes, self._iterate, self._batches = loss, sizes, iterate, batches
         self._keep(average.double().lerp(iterate.double(), share).to(X.dtype), last.potential, float(self.p))
         self.value_, self.lower_, self.n_iter_ = float(value.detach()), None, batches
 
     def predict(self, X: Any, sample_weight: Any = None) -> NDArray[np.int64]:
         """The Laguerre cell of each row, (rows,): the point i with the smallest |y - x_i|^p - potential_i.
+
+        A row on the boundary of several cells gets one of them, the same for all rows that are equal. For rows that
+        repeat this is common, and cells then hold other numbers of rows than `labels_`, where a plan shares them out.
 
         Args:
             X: (rows, d).
@@ -221,7 +232,7 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         return self._cells(rows)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int64]:
-        """`fit`, then the cell of each row, (rows,)."""
+        """`fit`, then `labels_`, (rows,)."""
         return self.fit(X, y, sample_weight).labels_
 
     def transform(self, X: Any) -> NDArray[Any]:

@@ -92,9 +92,11 @@ def test_sums_of_parts_add_up_to_those_of_the_whole() -> None:
     y = normal(90, 2, seed=2)
     whole, *parts = (sums_of(running, x, part) for part in (y, y[:30], y[30:]))
     shares = [part.worth / whole.worth for part in parts]
-    for name in ("value", "square", "mass", "overlap", "ambiguity"):
+    for name in ("value", "square", "mass"):
         total = sum(share * getattr(part, name) for share, part in zip(shares, parts, strict=True))
         torch.testing.assert_close(total, getattr(whole, name), atol=1e-12, rtol=1e-9)
+    overlap = sum(share * part.renewal.soft.overlap for share, part in zip(shares, parts, strict=True))
+    torch.testing.assert_close(overlap, whole.renewal.soft.overlap, atol=1e-12, rtol=1e-9)
 
 
 def test_a_step_is_newtons_times_the_gain() -> None:

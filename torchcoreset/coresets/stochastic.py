@@ -1,12 +1,12 @@
 """Algorithm 1: fresh samples, one step of the dual, one step against the gradient, repeat.
 
     x (n, d) points, b (n,) weights      q (n,) mass of a batch's cells      k step
-    g_i gradient in x_i of the batch's semi-dual      L mean distance of a sample to its point, on the first batch
+    g_i gradient in x_i of the batch's semi-dual      L_i size of its cell, see `cell_sizes`
 
-The step is x_i <- x_i - rate / sqrt(k) * g_i / (max(b_i, q_i) p L^(p-2)): for p = 1 the mean unit vector away from the
-cell, times a length of the size of a cell; for p = 2 a part of the way to the mean of the cell's samples, and never
-beyond it, however many of a small batch a cell receives. Where a point stands still does not depend on the divisor:
-whatever the number of samples in a cell, their mean is that of the cell.
+The step is x_i <- x_i - rate / sqrt(k) * g_i / (max(b_i, q_i) p L_i^(p-2)): for p = 1 the mean unit vector away from
+the cell, times the size of the cell; for p = 2 a part of the way to the mean of the cell's samples, and never beyond
+it, however many of a small batch a cell receives. Where a point stands still does not depend on the divisor: whatever
+the number of samples in a cell, their mean is that of the cell.
 
 The paper solves the dual of each batch afresh, which pulls the points inwards (6 % excess with 2 samples a point). Here
 each batch is measured at a running potential, and moves it by one step: see `transport.running`. The paper also
@@ -24,6 +24,7 @@ from ..sources import Source
 from ..tensors import wide_enough
 from ..transport.problem import make_problem
 from ..transport.stream import Memory, StreamTransport, follow, see
+from .cell_sizes import CellSizes
 
 
 class StochasticDescent:
@@ -65,7 +66,7 @@ class StochasticDescent:
         self.batch = self.largest_batch = points
         self._memory: Memory | None = None
         self._gradient: Tensor | None = None
-        self._scale: float | None = None
+        self._sizes = CellSizes(p)
         self._steps = 0
 
     def evaluate(self) -> StreamTransport:
@@ -95,13 +96,9 @@ class StochasticDescent:
     def move(self, result: StreamTransport) -> None:
         """One step on the batch that was just evaluated."""
         assert self._gradient is not None  # evaluated
-        if self._scale is None:
-            cost = result.transform + result.potential[result.assignment]
-            # At a cost of 0 every point sits on its samples, and so does the gradient: any scale does.
-            self._scale = max(float(cost.mean()), torch.finfo(self.points.dtype).tiny) ** (1 / self.p)
         self._steps += 1
         mass = torch.maximum(self.weights.double(), result.cell_mass)[:, None]
-        direction = self._gradient / mass.where(mass > 0, 1.0) / (self.p * self._scale ** (self.p - 2))
+        direction = self._gradient / mass.where(mass > 0, 1.0) * self._sizes.step_factors(result)
         self.points = (self.points - self.rate / self._steps**0.5 * direction).to(self.points.dtype)
         averaged = max(1, self._steps - self.average_from)
         self.average += (self.points.double() - self.average) / averaged

@@ -80,6 +80,17 @@ def report(found: Followed) -> None:
         warn_user(DriftWarning(message, found.transport))
 
 
+def _in_samples(inputs: Inputs, found: Followed, a: Tensor, p: float) -> Tensor:
+    """Gradient (m, d) of the value in the samples, of weights a (m,)."""
+    x, y, plan = inputs[0], inputs[1], found.plan
+    if plan is None:
+        return paired_gradient(y, x[found.transport.assignment], p).mul_(-a[:, None])
+    gradient = y.new_zeros(y.shape, dtype=a.dtype)
+    for rows, cols, mass in plan.blocks():
+        gradient.index_add_(0, rows, paired_gradient(y[rows], x[cols], p).mul_(-mass[:, None]))
+    return gradient.mul_(a.sum())  # a plan of this process alone holds a mass of 1
+
+
 def stream_value(
     settings: OnlineSettings, memory: Memory | None, points: Any, samples: Any, point_weights: Any, sample_weights: Any
 ) -> tuple[Tensor, Followed]:
@@ -104,8 +115,7 @@ def stream_value(
         def derivatives(inputs: Inputs, needed: Needed) -> Derivatives:
             in_samples = None
             if needed[1]:
-                push = paired_gradient(inputs[1], inputs[0][result.assignment], settings.p)
-                in_samples = push.mul_(-problem.a[:, None])
+                in_samples = _in_samples(inputs, found, problem.a, settings.p)
             return found.gradient, in_samples, result.potential, result.transform
 
         # The mean of the transform over all samples is the value itself, for a potential that is centred.

@@ -47,19 +47,29 @@ def blur_length(problem: Problem, blur: float | None, relative_blur: float) -> f
 
 
 def regularisation(problem: Problem, blur: float) -> float:
-    """eta = p blur^p; ValueError where float64 cannot hold it beside the costs."""
+    """eta = p blur^p; ValueError where float64 cannot hold it beside the costs.
+
+    Samples that are all one have no scale: costs fall to nothing as points reach them, which is no fault of the blur.
+    """
     try:
         eta = float(problem.p * blur**problem.p)
     except OverflowError:
         eta = math.inf
     cost = cost_scale(problem)
-    if not LEAST_ETA * cost <= eta <= cost / LEAST_ETA and cost > 0:
+    fits = LEAST_ETA * cost <= eta <= cost / LEAST_ETA
+    if not fits and cost > 0 and not (cost < eta < math.inf and _coincide(problem)):
         raise ValueError(
             f"blur: got a length of {blur:.3g} for data whose mean cost is about {cost:.3g}; expected eta = p blur^p "
             f"between {LEAST_ETA:.0e} and {1 / LEAST_ETA:.0e} of that. Give blur in the unit of the data, or use their "
             "limits, wasserstein and energy_distance."
         )
     return eta
+
+
+def _coincide(problem: Problem) -> bool:
+    """Whether all samples are one, but for rounding."""
+    y = problem.y[problem.a > 0]
+    return float((y - y[0]).abs().max()) <= 4 * torch.finfo(y.dtype).eps * problem.largest
 
 
 def diameter(problem: Problem) -> float:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .deterministic import mass_by_cell
+from .whole import whole_labels
 
 ENTRIES = 1 << 17
 
@@ -102,14 +103,16 @@ class Transport:
 
     @property
     def assignment(self) -> Tensor:
-        """(m,) int64: the point that receives each sample, or most of it where the plan splits it."""
+        """(m,) int64: the point of each sample, by the plan.
+
+        A sample that the plan splits goes whole to one of its points, so that each point gets the number of samples
+        that its weight is worth, rounded up or down (equal sample weights), or nearly its weight.
+        """
         rows, cols, mass = self.plan.rows, self.plan.cols, self.plan.mass
         if len(rows) == self.plan.shape[0]:  # no sample is split
             return torch.empty_like(cols).scatter_(0, rows, cols)
-        order = torch.argsort(mass, stable=True)
-        order = order[torch.argsort(rows[order], stable=True)]
-        last_of_row = torch.cat((rows[order][1:] != rows[order][:-1], rows.new_ones(1, dtype=torch.bool)))
-        return cols[order[last_of_row]]
+        labels = whole_labels(rows.cpu().numpy(), cols.cpu().numpy(), mass.cpu().numpy(), self.plan.shape)
+        return torch.from_numpy(labels).to(cols.device)
 
     def __repr__(self) -> str:
         n, m = self.plan.shape[1], self.plan.shape[0]

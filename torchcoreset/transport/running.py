@@ -9,7 +9,9 @@ is first measured at the potential of those before it, and then moves it by
 
     v += 3 / (age + 2) H^-1 (b - q).
 
-Only the curvature is smoothed. The cells are hard, so that the limit is the potential of the exact problem. When the
+Only the curvature is smoothed. The cells are hard, so that the limit is the potential of the exact problem. Where atoms
+lie on their boundaries (`ties`), the samples there are shared within a margin that shrinks like the gain; a smoothing
+that is too sharp for the steps which the potential has to make then grows with each sign of a lag. When the
 points have moved since the last batch, v first moves with them (`boundaries`): else every step of an optimizer would
 throw the cells out of balance again, and points at a constant rate would outrun a gain that falls.
 
@@ -34,19 +36,28 @@ import torch
 from torch import Tensor
 
 from .boundaries import Boundaries, boundaries, carried
-from .cost import assigned
+from .cost import assigned, paired_gradient
 from .curvature import HELD, Factorised
 from .engine import Engine, SoftPass
 from .idle import ceiling
 from .multiscale import coarse_potential
 from .newton import UNDECIDED, anneal
 from .problem import Problem
+from .result import Coupling
+from .ties import distinct, shared
 
 GAIN = 3.0  # the gain is GAIN / (age + GAIN - 1): averages in which later batches weigh more, as age^(GAIN - 1)
 CURVATURE_DECAY = 0.8  # of the rate at which the averaged curvature is renewed: it follows the points
 FINE = 50  # samples a point that a curvature is computed from, at most
 SHARPEST, BLUNTEST = 0.05, 0.4  # ambiguity of the curvature's softmin, once many samples have been seen and at first
 SHARPEN = 1.5  # factor by which eta may change at once
+BLUNT = 4.0  # the same where a potential lags that atoms shape: they lend the smoothed dual no slope between two ties
+# Least eta of a first batch, which atoms would let shrink to nothing: of the mean cost, and where rows repeat, of the
+# cost to the origin: later batches sharpen what it is too blunt for.
+COARSEST, ATOMIC = 1e-3, 0.05
+TIED = 4.0  # samples are tied within this times gain times eta, about as far as the potential steps
+REPEATED = 0.05  # least mass of repeated rows from which a stream has atoms
+FREE = 1 / 16  # least mass without ties from which it is worth to see how undecided that is
 # The curvature is renewed when the age has grown by a part of this, and at least every so many batches: a soft pass and
 # a factorisation cost more than all else. Every 16 batches in place of 32 is no more accurate (measured).
 PART, SELDOM = 16, 32
@@ -74,6 +85,7 @@ class Counters(NamedTuple):
         mean_noise: variance of `mean`, in units of that of one sample.
         lagged: number of the last batch that showed the potential to be behind, or 0.
         forgetting: least weight of a batch of average size.
+        atoms: mass of the samples that were repeated when the curvature was last renewed; 0 where hardly any were.
     """
 
     p: float
@@ -89,6 +101,7 @@ class Counters(NamedTuple):
     mean_noise: float
     lagged: float
     forgetting: float
+    atoms: float = 0.0  # states of before have none
 
     def to_tensor(self, like: Tensor) -> Tensor:
         """All of them, float64 on a device."""
@@ -113,6 +126,11 @@ class Counters(NamedTuple):
     def width(self) -> float:
         """By how much c - v differs across a cell, roughly: the ambiguity is proportional to eta."""
         return self.eta / max(self.ambiguity, 1e-3)
+
+    @property
+    def margin(self) -> float:
+        """Differences in c - v up to here are ties; 0 where the stream has no atoms."""
+        return TIED * self.gain * self.eta if self.atoms else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +176,7 @@ class Running:
             and self.potential.shape == self.residual.shape == self.overdue.shape == (n,)
             and self.curvature.shape == self.coupling.shape == (n, n)
             and self.pull.shape == points.shape
-            and len(self.counters) == len(Counters._fields)
+            and len(Counters._fields) - len(Counters._field_defaults) <= len(self.counters) <= len(Counters._fields)
             and self.numbers.p == p
         )
 
@@ -170,9 +188,10 @@ class Look:
     Attributes:
         cell: (m,) int64 point in whose cell each sample lies.
         transform: (m,) its c - v there.
-        mass: (n,) of the cells.
+        mass: (n,) of the cells, or what the points receive of `plan`.
         gradient: (n, d) of `value` in the points.
         value, square: 0-d, means of `transform` and of its square.
+        plan: how the samples are shared where some are tied; None where each goes to its cell.
     """
 
     cell: Tensor
@@ -181,6 +200,24 @@ class Look:
     gradient: Tensor
     value: Tensor
     square: Tensor
+    plan: Coupling | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Smoothed:
+    """What renews the curvature.
+
+    Attributes:
+        soft: pass over a part of the samples.
+        ambiguity: of those that are not tied, or None if hardly any is not.
+        atoms: as in `Counters`.
+        scale: mean cost to the origin, beyond which no smoothing makes sense.
+    """
+
+    soft: SoftPass
+    ambiguity: float | None
+    atoms: float
+    scale: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,8 +230,7 @@ class BatchSums:
         square: mean square of the samples' part in it.
         mass: (n,) of the cells.
         ceiling: (n,) highest potential that leaves a cell empty, where that was asked for, else infinite.
-        overlap: (n, n), and
-        ambiguity: of the smoothed cells; None where the curvature is not due.
+        renewal: what renews the curvature; None where it is not due.
     """
 
     worth: float
@@ -202,8 +238,7 @@ class BatchSums:
     square: float
     mass: Tensor
     ceiling: Tensor | None
-    overlap: Tensor | None
-    ambiguity: float | None
+    renewal: Smoothed | None
 
 
 def begin(engine: Engine, points: Tensor) -> Running:
@@ -215,11 +250,15 @@ def begin(engine: Engine, points: Tensor) -> Running:
     """
     problem = engine.problem
     zeros = torch.zeros_like(problem.b)
-    v, overlap, eta, ambiguity = zeros, zeros.new_zeros(len(zeros), len(zeros)), 1.0, 1.0
+    v, overlap, eta, ambiguity, atoms = zeros, zeros.new_zeros(len(zeros), len(zeros)), 1.0, 1.0, 0.0
     if len(zeros) > 1:
-        least = least_smoothing(problem)
+        least = max(least_smoothing(problem), COARSEST * engine.hard(zeros).mean)
         v, soft, eta = coarse_potential(engine, least)
         v, soft, eta = anneal(engine.subsample(FINE * len(v)), v, eta, least)
+        sample = part_of(engine)
+        atoms, blunt = repeated(sample), ATOMIC * scale_of(problem)
+        if atoms and eta < blunt:
+            eta, soft = blunt, sample.soft(v, blunt)
         overlap, ambiguity = soft.overlap, soft.ambiguity
     anchor = _copied(points)
     v = v - problem.b @ v
@@ -228,7 +267,7 @@ def begin(engine: Engine, points: Tensor) -> Running:
     worth = worth_of(problem)
     counters = Counters(
         p=problem.p, batches=1, samples=worth, age=1, eta=eta, ambiguity=ambiguity, renewed=1,
-        noise=0, mean=0, square=0, mean_noise=0, lagged=0, forgetting=0,
+        noise=0, mean=0, square=0, mean_noise=0, lagged=0, forgetting=0, atoms=atoms,
     )  # fmt: skip
     return Running(
         potential=v, curvature=curvature, coupling=walls.coupling, pull=walls.pull, anchor=anchor,
@@ -258,25 +297,67 @@ def moved(running: Running, points: Tensor, b: Tensor) -> Running | None:
     return _knowing(replace(running, potential=v - offset, anchor=anchor), running, running.numbers)
 
 
-def look_at(engine: Engine, v: Tensor) -> Look:
-    """The cells of the samples here at a centred potential (n,)."""
+def look_at(engine: Engine, v: Tensor, margin: float = 0.0) -> Look:
+    """The cells of the samples here at a centred potential (n,), those tied within the margin shared if it is not 0."""
     problem = engine.problem
-    cell = engine.nearest(v)
-    y, x, a = problem.y, problem.x, problem.a
-    transform, gradient = assigned(y, x, a, cell, problem.p, engine.rows, each=problem.each)
+    y, x, a, p = problem.y, problem.x, problem.a, problem.p
+    plan = None
+    if margin:
+        cells, plan = shared(engine, v, margin)
+        cell = cells.cell
+    else:
+        cell = engine.nearest(v)
+    transform, gradient = assigned(y, x, a, cell, p, engine.rows, each=problem.each)
     transform -= v.index_select(0, cell)
+    if plan is None:
+        mass = engine.cell_mass(cell)
+    else:
+        mass, gradient = plan.column_sums(), torch.zeros_like(gradient)
+        for rows, cols, part in plan.blocks():
+            gradient.index_add_(0, cols, paired_gradient(y[rows], x[cols], p).mul_(part[:, None]))
     return Look(
-        cell=cell, transform=transform, mass=engine.cell_mass(cell), gradient=gradient,
-        value=problem.mean(transform), square=problem.mean(transform * transform),
+        cell=cell, transform=transform, mass=mass, gradient=gradient,
+        value=problem.mean(transform), square=problem.mean(transform * transform), plan=plan,
     )  # fmt: skip
 
 
-def smoothed(engine: Engine, running: Running) -> SoftPass:
-    """The smoothed cells of a batch that renews the curvature."""
-    return engine.subsample(FINE * len(running.potential)).soft(running.potential, running.numbers.eta)
+def smoothed(engine: Engine, running: Running) -> Smoothed:
+    """The smoothed cells of a batch that renews the curvature, and how many of its samples are repeated."""
+    now, v = running.numbers, running.potential
+    sample = part_of(engine)
+    atoms = repeated(sample)
+    problem, soft = sample.problem, sample.soft(v, now.eta)
+    ambiguity: float | None = soft.ambiguity
+    if atoms:  # a sharper softmin decides nothing for samples that are tied
+        free = sample.hard(v).slack > TIED * now.gain * now.eta
+        left = problem.a[free].sum()
+        ambiguity = None
+        if float(left) > FREE:
+            rest = replace(problem, y=problem.y[free], a=problem.a[free] / left, equal=False)
+            ambiguity = sample.on(rest).soft(v, now.eta).ambiguity
+    return Smoothed(soft=soft, ambiguity=ambiguity, atoms=atoms, scale=scale_of(problem))
 
 
-def batch_sums(problem: Problem, running: Running, look: Look, soft: SoftPass | None) -> BatchSums:
+def part_of(engine: Engine) -> Engine:
+    """Passes over the samples that a curvature is computed from: so few that every rank may look at all."""
+    sample = engine.subsample(FINE * len(engine.problem.x))
+    whole = sample.problem.whole()
+    return sample if whole is sample.problem else sample.on(whole)
+
+
+def repeated(sample: Engine) -> float:
+    """Mass of the samples that occur more than once; 0 where hardly any do."""
+    _, kind = distinct(sample.problem.y)
+    mass = float(sample.problem.a[torch.bincount(kind)[kind] > 1].sum())
+    return mass if mass >= REPEATED else 0.0
+
+
+def scale_of(problem: Problem) -> float:
+    """Mean cost to the origin."""
+    return problem.rounding / torch.finfo(problem.x.dtype).eps
+
+
+def batch_sums(problem: Problem, running: Running, look: Look, renewal: Smoothed | None) -> BatchSums:
     """What a batch tells, from a look at it whose means are those of all its samples; v is centred."""
     most = OVERDUE + math.log(len(problem.b))
     is_late = float(running.overdue.max()) > most
@@ -286,8 +367,7 @@ def batch_sums(problem: Problem, running: Running, look: Look, soft: SoftPass | 
         square=float(look.square),
         mass=look.mass,
         ceiling=ceiling(problem, look.transform, running.overdue > most) if is_late else None,
-        overlap=None if soft is None else soft.overlap,
-        ambiguity=None if soft is None else soft.ambiguity,
+        renewal=renewal,
     )
 
 
@@ -305,8 +385,8 @@ def advance(running: Running, sums: BatchSums, b: Tensor, least: float, forgetti
     batches, samples = now.batches + 1, now.samples + sums.worth
     share = sums.worth * batches / samples  # of an average batch
     now = now._replace(batches=batches, samples=samples, age=now.age + share, forgetting=forgetting)
-    if sums.overlap is not None:
-        running, now = _renewed(running, now, sums, b, least)
+    if sums.renewal is not None:
+        running, now = _renewed(running, now, sums.renewal, torch.maximum(b, sums.mass), least)
     gain = min(1.0, share * now.gain)
     surplus = b - sums.mass
     v = running.potential
@@ -375,20 +455,25 @@ def is_due(running: Running) -> bool:
     return len(running.potential) > 1 and now.age + 1 >= min(now.renewed * (1 + 1 / PART), now.renewed + SELDOM)
 
 
-def _renewed(running: Running, now: Counters, sums: BatchSums, b: Tensor, least: float) -> tuple[Running, Counters]:
-    """The curvature with that of a batch averaged in, and all that follows from it."""
-    assert sums.overlap is not None
-    assert sums.ambiguity is not None
+def _renewed(
+    running: Running, now: Counters, renewal: Smoothed, mass: Tensor, least: float
+) -> tuple[Running, Counters]:
+    """The curvature with that of a batch averaged in, and all that follows from it; mass (n,) is that of the points."""
     rate = min(1.0, max(1.0, now.age - now.renewed) / now.age**CURVATURE_DECAY)
-    fresh = with_diagonal(sums.overlap / now.eta, torch.maximum(b, sums.mass) / now.eta)
+    fresh = with_diagonal(renewal.soft.overlap / now.eta, mass / now.eta)
     curvature = running.curvature.lerp(fresh, rate)
-    seen = now.age * now.typical
-    target = min(BLUNTEST, max(SHARPEST, UNDECIDED * len(b) / seen))
-    change = (target / max(sums.ambiguity, 1e-3)) ** 0.25
+    change = 1.0
+    if renewal.atoms and now.lagged == now.batches - 1:
+        change = BLUNT
+    elif renewal.ambiguity is not None:
+        target = min(BLUNTEST, max(SHARPEST, UNDECIDED * len(mass) / (now.age * now.typical)))
+        change = min(SHARPEN, max(1 / SHARPEN, (target / max(renewal.ambiguity, 1e-3)) ** 0.25))
+    ambiguity = now.ambiguity if renewal.ambiguity is None else renewal.ambiguity
     now = now._replace(
-        ambiguity=now.ambiguity + rate * (sums.ambiguity - now.ambiguity),
-        eta=max(least, now.eta * min(SHARPEN, max(1 / SHARPEN, change))),
+        ambiguity=now.ambiguity + rate * (ambiguity - now.ambiguity),
+        eta=max(least, min(now.eta * change, renewal.scale)),
         renewed=now.age,
+        atoms=renewal.atoms,
     )
     walls = boundaries(curvature, running.potential, running.anchor, now.p)
     return replace(running, curvature=curvature, coupling=walls.coupling, pull=walls.pull), now

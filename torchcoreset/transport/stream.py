@@ -14,6 +14,7 @@ from .drift import Moments, features, first_moments, watched
 from .idle import ceiling, with_idle, without_idle
 from .multiscale import LEAST_SAMPLES
 from .problem import Problem
+from .result import Coupling
 from .running import (
     FINE,
     Look,
@@ -119,7 +120,8 @@ class StreamTransport:
         potential: (n,) float64 v, centred: that of the batches before this one, moved along with the points.
         transform: (m,) float64 c-transform min_i(c_ki - v_i).
         assignment: (m,) int64 point in whose cell each sample lies.
-        cell_mass: (n,) float64 mass of the batch's cells.
+        cell_mass: (n,) float64 mass of the batch's cells; samples whose points are equally near are shared among
+            these as a plan would.
         weights: (n,) float64, of the points.
         surplus: (n,) float64, by how much those exceed the cells' masses, averaged over the batches remembered.
         noise: variance of that average, in units of that of one sample.
@@ -204,12 +206,14 @@ class Followed:
     Attributes:
         transport: what is told of it.
         gradient: (n, d) float64, of its value in the points.
+        plan: of the samples here, where some are tied; None where each goes to its cell.
         memory: what is remembered after it.
         is_new: whether it is the first to show a drift.
     """
 
     transport: StreamTransport
     gradient: Tensor
+    plan: Coupling | None
     memory: Memory
     is_new: bool
 
@@ -227,7 +231,7 @@ def see(memory: Memory | None, problem: Problem, points: Tensor, samples: Tensor
     running = moved(memory.running, points, problem.b)
     if running is None:
         return None
-    look = look_at(make_engine(problem, engine), running.potential)
+    look = look_at(make_engine(problem, engine), running.potential, running.numbers.margin)
     return Seen(running=running, look=look, features=features(samples, problem.mean, memory.moments.origin))
 
 
@@ -257,9 +261,9 @@ def follow(
     if seen is None:
         return _first(problem, points, samples, engine)
     assert memory is not None  # it has been looked at with one
-    soft = smoothed(make_engine(problem, engine), seen.running) if is_due(seen.running) else None
-    sums = batch_sums(problem, seen.running, seen.look, soft)
-    least = 0.0 if sums.overlap is None else least_smoothing(problem)
+    renewal = smoothed(make_engine(problem, engine), seen.running) if is_due(seen.running) else None
+    sums = batch_sums(problem, seen.running, seen.look, renewal)
+    least = 0.0 if renewal is None else least_smoothing(problem)
     after = advance(seen.running, sums, problem.b, least, forgetting)
     share = sums.worth / after.numbers.typical
     moments, has_moved = watched(memory.moments, seen.features, sums.worth, share, forgetting)
@@ -314,7 +318,7 @@ def _followed(b: Tensor, v: Tensor, look: Look, value: float, memory: Memory, is
         gain=now.gain,
         status=_status(memory, len(b)),
     )
-    return Followed(transport=transport, gradient=look.gradient, memory=memory, is_new=is_new)
+    return Followed(transport=transport, gradient=look.gradient, plan=look.plan, memory=memory, is_new=is_new)
 
 
 def _status(memory: Memory, n: int) -> StreamStatus:
@@ -356,4 +360,7 @@ def _without_idle(
     )
     gradient = torch.zeros_like(points, dtype=torch.float64)
     gradient[support] = found.gradient
-    return replace(found, transport=transport, gradient=gradient)
+    plan = found.plan
+    if plan is not None:
+        plan = Coupling(plan.rows, used[plan.cols], plan.mass, (len(samples), len(points)))
+    return replace(found, transport=transport, gradient=gradient, plan=plan)
