@@ -13,12 +13,13 @@ import torch
 from torch import Generator, Tensor, nn
 
 from ..losses import CoresetLoss
-from ..losses.scale import check_blur, data_scale
+from ..losses.scale import check_blur
 from ..sources import as_source
 from ..sources.randomness import make_generator, permutation
 from ..tensors import check_count, check_finite
 from ..transport import transport
 from ..transport.cost import pairwise_exact
+from ..transport.extent import data_scale
 from ..transport.problem import as_table
 from .starts import check_size, separated, start_points
 

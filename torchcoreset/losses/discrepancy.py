@@ -21,7 +21,7 @@ from ..transport.problem import Problem, make_problem
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .kernels import Function, Gaussian, Kernel, KernelFunction, Laplace, Power, within
 from .memory import Remembered
-from .scale import blur_length, check_blur, diameter, warn_if_beyond
+from .scale import blur_length, check_blur, extent, warn_if_beyond
 from .wasserstein import as_inputs
 
 KERNELS = {"gaussian": Gaussian, "laplace": Laplace}
@@ -269,7 +269,7 @@ def _evaluate(
             )
 
         return Solved(
-            value, Discrepancy(value, of_points - at_points, -at_samples, blur, diameter(checked)), derivatives
+            value, Discrepancy(value, of_points - at_points, -at_samples, blur, extent(checked)), derivatives
         )
 
     return attach(name, solve, *as_inputs(*measures))

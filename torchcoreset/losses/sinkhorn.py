@@ -29,7 +29,7 @@ from ..transport.sinkhorn import self_entropic, solve_entropic
 from ..transport.solve import check_start, check_tolerance
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .memory import Remembered
-from .scale import blur_length, check_blur, diameter, regularisation, warn_if_beyond
+from .scale import blur_length, check_blur, extent, resolved, warn_if_beyond
 from .wasserstein import as_inputs
 
 BACKENDS = ("geomloss", "newton")
@@ -259,7 +259,8 @@ class _Terms:
 
     def __init__(self, settings: SinkhornSettings, problem: Problem, blur: float, start: Tensor | None) -> None:
         self._settings, self._problem, self._blur = settings, problem, blur
-        self._eta = regularisation(problem, blur)
+        self._resolved = resolved(problem, blur)
+        self._eta = problem.p * self._resolved**problem.p
         self.key = (problem.p, self._eta, settings.allowed, problem.x.dtype)
         self.cross = self._solve_cross(start)
         self.points = self._own(problem.x, problem.b) if settings.debias else None
@@ -298,7 +299,7 @@ class _Terms:
             marginal_error=max(plan.marginal_error for plan in plans),
             blur=self._blur,
             eta=self._eta,
-            diameter=diameter(self._problem),
+            diameter=extent(self._problem),
             steps=self.cross.steps,
             status=statuses[0] if statuses else Status.CONVERGED,
         )
@@ -308,7 +309,7 @@ class _Terms:
         if settings.backend == "geomloss":
             return geomloss_entropic(
                 problem,
-                self._blur,
+                self._resolved,
                 scaling=SCALING if settings.scaling is None else settings.scaling,
                 tolerance=settings.allowed,
                 engine=settings.engine,

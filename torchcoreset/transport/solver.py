@@ -64,6 +64,8 @@ BUDGET = 0.5  # tolerances that balancing may waste: the rest is for what potent
 BY_WAY_OF = (1e-3, 1e-5)  # parts of the value that may be wasted on the way to an exact plan: up to twice as fast
 ROW_ELEMENTS = 256  # of a movable sample with its list and what is made of it, roughly, where there are lists
 MOVABLE_ELEMENTS = 1 << 26  # of the float64 cost block of the samples that may move: 512 MiB
+# The same in the first round, held twice: 256 MiB. Beyond, lists take a tenth of that, and what they lead to is better.
+DENSE_ELEMENTS = 1 << 24
 
 
 class Solver:
@@ -276,7 +278,8 @@ class Solver:
         budgets = [part * cells.mean for part in parts]
         allowance = 16 * problem.rounding
         near = widen == 1 and _marginal_error(cells, problem) <= max(NEAR, self.grain)
-        if n > MOST_DENSE or (near and n > DENSE_BALANCE):
+        large = widen == 1 and len(movable.y) * n > DENSE_ELEMENTS
+        if n > MOST_DENSE or ((near or large) and n > DENSE_BALANCE):
             few = Problem(x=problem.x, b=problem.b, y=movable.y, a=movable.a, equal=problem.equal, p=problem.p)
             part = self.engine.apart(few)  # not counted as a pass
             lists = listed(part, movable.cell, movable.slack, v, -surplus, widen)
