@@ -71,8 +71,7 @@ class Start:
         return points, normalised(self.weights, self.size, "weights", points.device)
 
     def _count(self) -> int:
-        by_default = max(1, min(MOST, POINTS // self.size)) if self.init == "annealed" else 1
-        return self.restarts or by_default
+        return self.restarts or (default_restarts(self.size) if self.init == "annealed" else 1)
 
     def _one(self, source: Source, generator: Generator) -> Tensor:
         points = start_points(source, self.size, self.init, self.p, generator, self.weights)
@@ -100,6 +99,11 @@ class Start:
             descent.move(descent.evaluate())
         assert descent.best is not None  # evaluated
         return descent.best
+
+
+def default_restarts(size: int) -> int:
+    """How many annealed starts are compared where nobody says how many."""
+    return max(1, min(MOST, POINTS // size))
 
 
 def _floating(points: Tensor, generator: Generator) -> Tensor:

@@ -1,4 +1,4 @@
-"""The length at which a divergence blurs: as given, or in proportion to the data, and whether it makes sense for them."""
+"""The length at which a divergence blurs: as given, or in proportion to the data; and whether it makes sense there."""
 
 from __future__ import annotations
 

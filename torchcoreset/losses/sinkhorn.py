@@ -53,7 +53,8 @@ class SinkhornResult:
             the plans that were solved in this call.
         blur: the length that eta comes from.
         eta: the regularisation, p blur^p.
-        diameter: of the data, the diagonal of their bounding box.
+        diameter: of points and samples without the farthest thousandth of their mass, a few per cent off; 0 where all
+            samples coincide.
         steps: passes over all samples, n x m each.
         status: why the solver stopped.
     """
@@ -109,8 +110,8 @@ def sinkhorn_divergence(
         point_weights: (n,) non-negative, any positive sum; equal if None.
         sample_weights: (m,) non-negative, any positive sum; equal if None.
         blur: length below which structure is blurred, as in geomloss.
-        relative_blur: the same as a fraction of the samples' scale, their median distance to their coordinate-wise
-            median; 0.05 if neither is given.
+        relative_blur: the same as a fraction of the samples' scale, their median distance to their spatial median, by
+            weight; 0.05 if neither is given.
         debias: take the two terms of a set with itself away. Without them it is OT_eta, whose minimiser has fewer
             distinct points the larger blur is.
         constant: include the term of the samples with themselves, m x m work: some seconds at m = 10,000 and a hundred
