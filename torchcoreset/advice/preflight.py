@@ -5,16 +5,16 @@
 Memory follows what is allocated at the peak, which is in one of two places:
 
 - a step on all samples: the samples held and shifted, 2 m d s; float64 copies of a block of at most 131,072 of them,
-  where cells are averaged, d (s + 28) each; and 165 bytes a sample of cells, costs, slacks and plan;
+  where cells are averaged, d (s + 28) each; and 160 bytes a sample of cells, costs, slacks and plan;
 - for up to 50 points, the comparison of starts on a part of the samples, of which there are two more copies;
 
 and, in both, what grows with the points: n x n numbers, and the samples that may change cell with their costs. The
 constants were fitted to the peak of the process (tests/advice/test_preflight.py checks them to 20 %). Measured at
 tolerances of 0.003 and 0.03, and estimated, in MiB, (n, m, d), float32:
 
-    (10, 500k, 2) 94, 93, 94    (50, 200k, 2) 48, 46, 48    (50, 1M, 2) 216, 202, 186
-    (20, 30k, 100) 108, 109, 121    (100, 100k, 16) 92, 85, 96    (20, 10k, 784) 337, 366, 331
-    (200, 50k, 4) 64, 69, 66    (500, 100k, 8) 212, 209, 205    (1000, 50k, 8) 377, 382, 369
+    (10, 500k, 2) 94, 93, 96    (50, 200k, 2) 48, 46, 54    (50, 1M, 2) 216, 202, 211
+    (20, 30k, 100) 108, 109, 121    (100, 100k, 16) 92, 85, 102    (20, 10k, 784) 337, 366, 331
+    (150, 150k, 3) 97, 79, 86    (500, 100k, 8) 212, 209, 205    (1000, 50k, 8) 377, 382, 369
 
 Time is measured, not modelled: one transport as a step of the build makes it, on a part of the samples, scaled up.
 """
@@ -40,11 +40,13 @@ from ..transport.modes import plain_modes
 from ..transport.problem import check_power, make_problem
 from ..transport.result import ENTRIES
 from ..transport.solve import solve
+from ..transport.solver import DENSE_BALANCE
 
 MIB = 1 << 20
 BASE = MIB // 2  # what any build takes
-PER_SAMPLE = 165  # bytes of a sample beside its coordinates
+PER_SAMPLE = 160  # bytes of a sample beside its coordinates
 DOUBLES = 28  # bytes of a coordinate of a block, in float64 copies
+PER_PAIR = 0.6  # bytes, of the costs of the samples that may change cell, where they know those to all points
 PER_POINT, FEW_POINTS, MOST_POINTS = 0.38 * MIB, 100, 640 * MIB  # of many points, and until there are many
 STEPS = 40  # of a typical build by fixed points, until it has settled
 PROBE = 20_000  # samples of the transport that is measured
@@ -131,7 +133,8 @@ def estimate_memory(samples: int, size: int, dimension: int, bytes_a_number: int
     step = samples * (row * copies + PER_SAMPLE) + _block(samples, dimension, bytes_a_number)
     start = samples * row * (copies - 1) + 2 * part * row + _block(part, dimension, bytes_a_number)
     points = min(MOST_POINTS, PER_POINT * size**2 / (size + FEW_POINTS))
-    return int(BASE + max(step, start) + points)
+    pairs = PER_PAIR * samples * size if size <= DENSE_BALANCE else 0
+    return int(BASE + max(step, start) + points + pairs)
 
 
 def _block(samples: int, dimension: int, bytes_a_number: int) -> int:
