@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
+from torchcoreset.losses.scale import data_scale
 from torchcoreset.testing import E1, entropic_gaussian_line, sinkhorn_gaussian_line
 
 NAMES = ("points", "samples", "point_weights", "sample_weights")
@@ -175,7 +176,7 @@ def test_invariances() -> None:
 
 def test_a_relative_blur_follows_the_data() -> None:
     x, y = normal(6, 2), normal(101, 2, seed=1)
-    scale = float((y - y.median(0).values).norm(dim=1).median())
+    scale = data_scale(y)
     assert newton(x, y, relative_blur=0.3).item() == pytest.approx(newton(x, y, blur=0.3 * scale).item())
     assert newton(x, y).item() == pytest.approx(newton(x, y, blur=0.05 * scale).item())
     assert newton(1e3 * x, 1e3 * y).item() == pytest.approx(1e6 * newton(x, y).item(), rel=1e-6)

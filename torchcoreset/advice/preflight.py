@@ -2,13 +2,19 @@
 
     n points      m samples held      d dimension      s bytes of a number
 
-Memory follows what is allocated: the samples held and shifted, and twice in float64 where cells are averaged and costs
-reported, m d (2 s + 16); m x 150 bytes of cells, costs, slacks and plan; and the costs of the samples that may change
-cell to all points, which grow with n up to a limit of the solver. The constants were fitted to the peak of the process
-(tests/advice/test_preflight.py checks them to a factor of 2). Measured and estimated MiB, (n, m, d), float32:
+Memory follows what is allocated at the peak, which is in one of two places:
 
-    (10, 500k, 2) 109, 108    (50, 1M, 2) 204, 216    (50, 200k, 2) 50, 65    (100, 200k, 16) 170, 147
-    (500, 100k, 8) 200, 218    (1000, 50k, 8) 584, 376    (20, 30k, 100) 115, 90
+- a step on all samples: the samples held and shifted, 2 m d s; float64 copies of a block of at most 131,072 of them,
+  where cells are averaged, d (s + 28) each; and 160 bytes a sample of cells, costs, slacks and plan;
+- for up to 50 points, the comparison of starts on a part of the samples, of which there are two more copies;
+
+and, in both, what grows with the points: n x n numbers, and the samples that may change cell with their costs. The
+constants were fitted to the peak of the process (tests/advice/test_preflight.py checks them to 20 %). Measured at
+tolerances of 0.003 and 0.03, and estimated, in MiB, (n, m, d), float32:
+
+    (10, 500k, 2) 94, 93, 96    (50, 200k, 2) 48, 46, 54    (50, 1M, 2) 216, 202, 211
+    (20, 30k, 100) 108, 109, 121    (100, 100k, 16) 92, 85, 102    (20, 10k, 784) 337, 366, 331
+    (150, 150k, 3) 97, 79, 86    (500, 100k, 8) 212, 209, 205    (1000, 50k, 8) 377, 382, 369
 
 Time is measured, not modelled: one transport as a step of the build makes it, on a part of the samples, scaled up.
 """
@@ -24,20 +30,24 @@ from typing import Any
 import torch
 
 from ..coresets.held import HELD, HELD_PER_POINT, LINE_HELD, most_of_file
-from ..coresets.starts import check_size, repeat_to
+from ..coresets.restarts import default_restarts
+from ..coresets.starts import check_size, pool_size, repeat_to
 from ..sources import Source, as_source
 from ..sources.randomness import make_generator, permutation
 from ..sources.tables import TensorSource
 from ..tensors import check_count
 from ..transport.modes import plain_modes
 from ..transport.problem import check_power, make_problem
+from ..transport.result import ENTRIES
 from ..transport.solve import solve
+from ..transport.solver import DENSE_BALANCE
 
 MIB = 1 << 20
-BASE = 10 * MIB  # what any build takes
-PER_SAMPLE = 150  # bytes of a sample beside its coordinates
-DOUBLES = 16  # bytes of a coordinate in two float64 copies
-PER_POINT, MOST_POINTS = 0.35 * MIB, 640 * MIB  # of the samples that may change cell
+BASE = MIB // 2  # what any build takes
+PER_SAMPLE = 160  # bytes of a sample beside its coordinates
+DOUBLES = 28  # bytes of a coordinate of a block, in float64 copies
+PER_PAIR = 0.6  # bytes, of the costs of the samples that may change cell, where they know those to all points
+PER_POINT, FEW_POINTS, MOST_POINTS = 0.38 * MIB, 100, 640 * MIB  # of many points, and until there are many
 STEPS = 40  # of a typical build by fixed points, until it has settled
 PROBE = 20_000  # samples of the transport that is measured
 PROBE_PER_POINT = 20
@@ -48,7 +58,7 @@ class Preflight:
     """What a build is expected to take; `print` it.
 
     Attributes:
-        memory: bytes at the peak, beyond what is in memory now; right to a factor of about 2.
+        memory: bytes at the peak, beyond what is in memory now; right to about 20 %, or a few MiB.
         seconds: until the build has settled; a rough guess, since the number of steps is not known before.
         samples: rows that will be held.
         dimension: their columns.
@@ -118,9 +128,17 @@ def preflight(
 
 def estimate_memory(samples: int, size: int, dimension: int, bytes_a_number: int, copies: int = 2) -> int:
     """Bytes at the peak of a build, by the rule at the head of this file."""
-    data = samples * (dimension * (copies * bytes_a_number + DOUBLES) + PER_SAMPLE)
-    moving = min(MOST_POINTS, PER_POINT * size, 24 * samples * size)
-    return int(BASE + data + moving)
+    row = dimension * bytes_a_number
+    part = min(samples, pool_size(size)) if default_restarts(size) > 1 else 0
+    step = samples * (row * copies + PER_SAMPLE) + _block(samples, dimension, bytes_a_number)
+    start = samples * row * (copies - 1) + 2 * part * row + _block(part, dimension, bytes_a_number)
+    points = min(MOST_POINTS, PER_POINT * size**2 / (size + FEW_POINTS))
+    pairs = PER_PAIR * samples * size if size <= DENSE_BALANCE else 0
+    return int(BASE + max(step, start) + points + pairs)
+
+
+def _block(samples: int, dimension: int, bytes_a_number: int) -> int:
+    return min(samples, ENTRIES) * dimension * (bytes_a_number + DOUBLES)
 
 
 def _probe(rows: int, size: int) -> int:

@@ -1,6 +1,7 @@
 """The points: what a coreset is, and the algorithms that place it.
 
 coreset        the module        starts        where points begin        cells       the best place in a cell
+arrangement    which weight goes where
 annealing      better starts     restarts      the best of several       gradient    any torch optimizer
 fixed_point    Algorithm 2       stochastic    Algorithm 1               progress    a bar
 history        what a run says   build         from a source to a coreset

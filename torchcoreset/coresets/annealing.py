@@ -27,6 +27,7 @@ HOT, COLD = 0.5, 0.05  # first and last eta, in mean costs to the nearest point:
 # Etas by which a potential may rise in a step. Measured on sets of clusters with 6 samples a point, W_2^2 beside that
 # of the random points a start came from: 1.0 with 0.1 to 0.5, 1.3 with 1, 1.7 without a limit.
 RISE = 0.2
+LEAST_MASS = 1e-3  # of a point that takes what it likes, in mean masses: with none it would never get any again
 NOISE = 1e-3  # of a step, in mean distances to the nearest point: parts points that have melted into one
 
 
@@ -43,6 +44,18 @@ def anneal(x: Tensor, b: Tensor, y: Tensor, p: float, generator: Generator) -> T
     Returns:
         Points (n, d), dtype of x; x itself if every sample lies on a point.
     """
+    return _frozen(x, b, y, p, generator, free=False)
+
+
+def anneal_free(x: Tensor, b: Tensor, y: Tensor, p: float, generator: Generator) -> Tensor:
+    """The same for points that may take whatever mass they like: b only says which of them have any.
+
+    Source: mass-constrained annealing: Rose (1998), section III.
+    """
+    return _frozen(x, b.sign(), y, p, generator, free=True)
+
+
+def _frozen(x: Tensor, b: Tensor, y: Tensor, p: float, generator: Generator, *, free: bool) -> Tensor:
     used = b > 0
     shift = column_medians(x)
     z, y = x[used] - shift, y - shift
@@ -54,7 +67,10 @@ def anneal(x: Tensor, b: Tensor, y: Tensor, p: float, generator: Generator) -> T
         if not nearest > 0:
             return x
         centres, mass, nearest = _softened(z, v, log_b, y, p, eta)
-        v += eta * (log_b - mass.log()).clamp(max=RISE)
+        if free:
+            log_b = mass.clamp(min=LEAST_MASS / len(mass)).log()
+        else:
+            v += eta * (log_b - mass.log()).clamp(max=RISE)
         noise = torch.randn(z.shape, generator=generator, dtype=torch.float64, device=generator.device)
         z = (centres + (NOISE * nearest ** (1 / p)) * noise.to(centres)).to(z.dtype)
         eta = HOT * nearest * (COLD / HOT) ** ((step + 1) / STEPS)

@@ -98,8 +98,10 @@ def build_coreset(
             "kmeans++" (samples far from each other), or (n, d) points to start from, whose dtype the coreset keeps
             unless the samples need float64. None takes "annealed" for "fixed_point" and "random" for the others.
         restarts: number of starts that are compared after a few steps on a part of the samples; the best goes on.
-            None for max(1, min(8, 100 // n)) annealed starts, and one of any other kind.
-        weights: (n,) weights of the points; equal if None.
+            None for max(1, min(8, 100 // n)) annealed starts (one on the line, where all are the same), and one of any
+            other kind. With fewer than 5 samples a point these are random samples, not annealed.
+        weights: (n,) weights of the points; equal if None. Annealed starts put heavy points where samples are dense, in
+            whichever order the weights come: `coreset.points[i]` has weights[i].
         sample_weights: (rows,) weights of the source's rows, for tables, map-style datasets and files, or the name of
             a file's column; equal if None.
         samples: most samples to hold in memory. None holds all rows of a table, dataset, loader or file, and

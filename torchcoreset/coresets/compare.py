@@ -13,12 +13,13 @@ import torch
 from torch import Generator, Tensor, nn
 
 from ..losses import CoresetLoss
-from ..losses.scale import check_blur, data_scale
+from ..losses.scale import check_blur
 from ..sources import as_source, once
 from ..sources.randomness import make_generator
 from ..tensors import check_count, check_finite
 from ..transport import transport
 from ..transport.cost import pairwise_exact
+from ..transport.extent import data_scale
 from ..transport.problem import as_table
 from .starts import check_size, separated, start_points
 
@@ -115,7 +116,7 @@ def compare_divergences(
     check_count(steps, "steps")
     generator = make_generator(seed)
     fitted, judge = _divide(source, size, held_out, samples, generator)
-    scale = data_scale(fitted.y)
+    scale = data_scale(fitted.y, fitted.a)
     start = separated(start_points(as_source(fitted.y, fitted.a), size, "random", p, generator), generator)
     blurs = [scale * relative for relative in RELATIVE_BLURS] if blurs is None else _checked(blurs)
     losses: list[tuple[str, dict[str, Any]]] = [

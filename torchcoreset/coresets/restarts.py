@@ -6,8 +6,8 @@ again is cheap; many points have many minima that hardly differ, and one start i
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -16,11 +16,13 @@ from torch import Generator, Tensor
 from ..sources import Source, as_source
 from ..tensors import check_count, check_finite, normalised
 from ..transport.problem import as_table
+from .arrangement import differ, placed
 from .fixed_point import LOOSEST, FixedPoint
-from .starts import FEWEST, pool_size, separated, start_points
+from .starts import pool_size, separated, start_points
 
 MOST, POINTS = 8, 100  # starts by default: as many as make POINTS points together, but no more than MOST
 STEPS = 5  # on the part of the samples before starts are compared
+VALUE = itemgetter(0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +71,7 @@ class Start:
         return points, normalised(self.weights, self.size, "weights", points.device)
 
     def _count(self) -> int:
-        by_default = max(1, min(MOST, POINTS // self.size)) if self.init == "annealed" else 1
-        return self.restarts or by_default
+        return self.restarts or (default_restarts(self.size) if self.init == "annealed" else 1)
 
     def _one(self, source: Source, generator: Generator) -> Tensor:
         points = start_points(source, self.size, self.init, self.p, generator, self.weights)
@@ -80,17 +81,29 @@ class Start:
         """The start from which the value is lowest after STEPS steps on a part of the source, as it is after them."""
         pool = source.draw(pool_size(self.size), generator)
         b = normalised(self.weights, self.size, "weights", pool.device)
-        if self.restarts is None and (pool.shape[1] == 1 or len(pool) < FEWEST * self.size):
-            return self._one(as_source(pool), generator)  # every start would be the same, or none be annealed
-        lowest, best = math.inf, pool
-        for _ in range(self._count()):
-            points = self._one(as_source(pool), generator)
-            descent = FixedPoint(points, b, pool.to(points), None, self.p, LOOSEST, self.engine)
-            for _ in range(STEPS):
-                descent.move(descent.evaluate())
-            if descent.best is not None and descent.best[0] < lowest:
-                lowest, best = descent.best
+        if self.restarts is None and pool.shape[1] == 1:  # every start would be the same
+            return self._one(source if differ(b) else as_source(pool), generator)
+        rows = as_source(pool)
+        value, best = min((self._settled(self._one(rows, generator), b, pool) for _ in range(self._count())), key=VALUE)
+        while self.init == "annealed" and differ(b):  # cells that have moved show better where which weight belongs
+            trial, points = self._settled(placed(best, b, pool.to(best), self.p), b, pool)
+            if not trial < value:
+                break
+            value, best = trial, points
         return best
+
+    def _settled(self, points: Tensor, b: Tensor, pool: Tensor) -> tuple[float, Tensor]:
+        """The lowest value of STEPS steps on the pool, and the points that go with it."""
+        descent = FixedPoint(points, b, pool.to(points), None, self.p, LOOSEST, self.engine)
+        for _ in range(STEPS):
+            descent.move(descent.evaluate())
+        assert descent.best is not None  # evaluated
+        return descent.best
+
+
+def default_restarts(size: int) -> int:
+    """How many annealed starts are compared where nobody says how many."""
+    return max(1, min(MOST, POINTS // size))
 
 
 def _floating(points: Tensor, generator: Generator) -> Tensor:

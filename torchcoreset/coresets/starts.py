@@ -11,12 +11,14 @@ from ..sources import Source
 from ..tensors import check_count, check_finite, normalised
 from ..transport.cost import pairwise
 from ..transport.deterministic import column_medians, running_sum
-from .annealing import anneal
+from .annealing import anneal, anneal_free
+from .arrangement import differ, order_on_line, placed
 
 STARTS = ("annealed", "random", "kmeans++")
 POOL = 20  # samples a point among which k-means++ chooses
 ANNEALED = 500  # samples a point on which random points are annealed, if there are few points
 ANNEALED_ELEMENTS = 500_000  # samples times points beyond which there are fewer, down to POOL a point
+ON_LINE = 400_000  # samples along which unequal weights are put in order
 FEWEST = 5  # samples a point below which annealing has nothing to smooth
 
 
@@ -38,7 +40,10 @@ def start_points(
         return repeat_to(source.draw(size, generator), size, generator)
     if init == "kmeans++":
         return kmeans_plus_plus(source.draw(max(1000, POOL * size), generator), size, p, generator)
-    return annealed(source.draw(pool_size(size), generator), size, p, generator, weights)
+    pool = source.draw(pool_size(size), generator)
+    if pool.shape[1] == 1 and weights is not None:  # sorting is cheap, and light cells of a small part hold too little
+        pool = source.draw(max(len(pool), ON_LINE), generator)
+    return annealed(pool, size, p, generator, weights)
 
 
 def pool_size(size: int) -> int:
@@ -49,19 +54,32 @@ def pool_size(size: int) -> int:
 def annealed(pool: Tensor, size: int, p: float, generator: Generator, weights: Tensor | None) -> Tensor:
     """Random rows of pool (m, d), annealed on all of them; on the line the quantiles, which are nearly optimal.
 
-    Rows come back as they are where there are fewer than FEWEST for each point.
+    Rows come back as they are where there are fewer than FEWEST for each point. Of unequal weights the heavy ones go to
+    where the pool is dense, in whichever order they come.
     """
     chosen = torch.randperm(len(pool), generator=generator, device=generator.device)[:size]
     points = repeat_to(pool[chosen.to(pool.device)], size, generator)
-    if len(pool) < FEWEST * size:
-        return points
     check_finite(pool, "samples")
-    points = points.to(torch.promote_types(points.dtype, torch.float32))
     b = normalised(weights, size, "weights", points.device)
     if pool.shape[1] == 1:
-        rank = ((running_sum(b) - b / 2) * len(pool)).long().clamp(0, len(pool) - 1)
-        return pool.sort(0).values[rank].to(points)
-    return anneal(separated(points, generator), b, pool.to(points), p, generator)
+        return quantiles(pool.sort(0).values, b, p).to(torch.promote_types(points.dtype, torch.float32))
+    if len(pool) < FEWEST * size:
+        return points
+    points = points.to(torch.promote_types(points.dtype, torch.float32))
+    pool = pool.to(points)
+    if not differ(b):
+        return anneal(separated(points, generator), b, pool, p, generator)
+    return placed(anneal_free(separated(points, generator), b, pool, p, generator), b, pool, p)
+
+
+def quantiles(rows: Tensor, b: Tensor, p: float) -> Tensor:
+    """Of sorted rows (m, 1) those in the middle of their cells, for points of weights b (n,); (n, 1)."""
+    order = order_on_line(rows[:, 0], b, p) if differ(b) else torch.arange(len(b), device=b.device)
+    mass = b[order]
+    rank = ((running_sum(mass) - mass / 2) * len(rows)).long().clamp(0, len(rows) - 1)
+    points = torch.empty_like(rows[rank])
+    points[order] = rows[rank]
+    return points
 
 
 def repeat_to(rows: Tensor, size: int, generator: Generator) -> Tensor:

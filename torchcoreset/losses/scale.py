@@ -1,20 +1,18 @@
-"""The length at which a divergence blurs: as given, or in proportion to the data."""
+"""The length at which a divergence blurs: as given, or in proportion to the data; and whether it makes sense there."""
 
 from __future__ import annotations
 
-import math
-
 import torch
-from torch import Tensor
 
 from ..errors import warn_user
 from ..tensors import is_real
 from ..transport.deterministic import column_medians
+from ..transport.extent import data_scale, diameter, weighted_median
 from ..transport.problem import Problem
-from ..transport.sinkhorn import cost_scale
 
 LEAST = 1e-100  # so that squares and inverses are finite
-LEAST_ETA = 1e-12  # of the cost scale; float64 rounds costs to 1e-16 of it
+LEAST_ETA = 1e-12  # of the typical cost; float64 rounds costs to 1e-16 of it
+MOST_ETA = 1e8  # of the mean cost: there a divergence is within 1e-8 of its limit
 
 
 def check_blur(blur: float | None, relative_blur: float | None) -> None:
@@ -31,58 +29,52 @@ def check_blur(blur: float | None, relative_blur: float | None) -> None:
             raise ValueError(f"{name}: got {number!r}; expected a positive, finite number, {LEAST} to {1 / LEAST}.")
 
 
-def data_scale(samples: Tensor) -> float:
-    """Median distance of the samples (m, d) to their coordinate-wise median, in their unit; one outlier is no matter.
-
-    Where half of the samples coincide, the mean distance; where all do, 1.
-    """
-    y = samples.double()
-    distance = (y - column_medians(y)).norm(dim=1)
-    return float(distance.median()) or float(distance.mean()) or 1.0
-
-
 def blur_length(problem: Problem, blur: float | None, relative_blur: float) -> float:
     """The blur as a length: `blur` if given, else a fraction of the samples' scale."""
-    return float(blur) if blur is not None else relative_blur * data_scale(problem.y)
+    return float(blur) if blur is not None else relative_blur * data_scale(problem.y, problem.a)
 
 
-def regularisation(problem: Problem, blur: float) -> float:
-    """eta = p blur^p; ValueError where float64 cannot hold it beside the costs.
+def resolved(problem: Problem, blur: float) -> float:
+    """The blur to compute with: as asked for, or less where no more of it makes a difference.
 
-    Samples that are all one have no scale: costs fall to nothing as points reach them, which is no fault of the blur.
+    Raises:
+        ValueError: float64 does not hold eta = p blur^p beside the costs.
     """
-    try:
-        eta = float(problem.p * blur**problem.p)
-    except OverflowError:
-        eta = math.inf
-    cost = cost_scale(problem)
-    fits = LEAST_ETA * cost <= eta <= cost / LEAST_ETA
-    if not fits and cost > 0 and not (cost < eta < math.inf and _coincide(problem)):
+    x, y = problem.x.double(), problem.y.double()
+    centre = column_medians(x)
+    typical = weighted_median((y - centre).square().sum(1), problem.a)
+    typical += weighted_median((x - centre).square().sum(1), problem.b)
+    length = float(typical) ** 0.5  # one outlier does not decide whether the others can be told apart
+    p = problem.p
+    mean = problem.spread**0.5
+    least, most = length * (LEAST_ETA / p) ** (1 / p), mean * (1 / LEAST_ETA / p) ** (1 / p)
+    if blur < least or (blur > most > 0 and not coincide(problem)):
         raise ValueError(
-            f"blur: got a length of {blur:.3g} for data whose mean cost is about {cost:.3g}; expected eta = p blur^p "
-            f"between {LEAST_ETA:.0e} and {1 / LEAST_ETA:.0e} of that. Give blur in the unit of the data, or use their "
-            "limits, wasserstein and energy_distance."
+            f"blur: got a length of {blur:.3g} for data whose mean cost is about {length**p:.3g}, outliers aside; "
+            f"expected {least:.0e} to {most:.0e}, that eta = p blur^p is between {LEAST_ETA:.0e} and "
+            f"{1 / LEAST_ETA:.0e} of that. Give blur in the unit of the data, or use their limits, wasserstein and "
+            "energy_distance."
         )
-    return eta
+    # As the costs fall to rounding in a loop that succeeds, eta falls with them: float64 rounds to 1e-16 of it.
+    return min(blur, mean * (MOST_ETA / p) ** (1 / p)) if mean > 0 else blur
 
 
-def _coincide(problem: Problem) -> bool:
-    """Whether all samples are one, but for rounding."""
-    y = problem.y[problem.a > 0]
-    return float((y - y[0]).abs().max()) <= 4 * torch.finfo(y.dtype).eps * problem.largest
+def coincide(problem: Problem) -> bool:
+    """Whether all samples are one, but for rounding: then a mean is all there is to compare."""
+    samples = problem.y[problem.a > 0]
+    apart = float((samples - samples[0]).abs().max())
+    return apart <= 4 * torch.finfo(samples.dtype).eps * problem.largest
 
 
-def diameter(problem: Problem) -> float:
-    """Diagonal of the bounding box of points and samples, at least the largest distance between two of them."""
-    lowest = torch.minimum(problem.x.amin(0), problem.y.amin(0)).double()
-    highest = torch.maximum(problem.x.amax(0), problem.y.amax(0)).double()
-    return float((highest - lowest).norm())
+def extent(problem: Problem) -> float:
+    """Diameter of points and samples; 0 where all samples coincide, and no blur is too large."""
+    return 0.0 if coincide(problem) else diameter(problem)
 
 
 def warn_if_beyond(blur: float, diameter: float, name: str) -> None:
     """Warn if the blur exceeds the diameter of the data, so that little is left.
 
-    Data that all coincide have no diameter, and nothing to lose.
+    Samples that all coincide have nothing to lose.
     """
     if 0 < diameter < blur:
         message = (

@@ -18,6 +18,7 @@ drift       whether the stream has moved       stream    one batch of it, measur
 ranks       processes that sum and gather      shard     a problem whose samples lie on several of them
 movable     the samples that may change cell   listing   where they may go
 idle        points of weight zero
+extent      median, scale and diameter of a measure
 deterministic    sums that repeat on a GPU     modes     what of torch's modes is left at the door
 """
 

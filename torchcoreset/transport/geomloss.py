@@ -21,6 +21,7 @@ import torch
 
 from .choose import KEOPS_DIMENSIONS, warn_of_dimensions
 from .entropic import Entropic, evaluate
+from .extent import diameter
 from .keops import load_keops, running
 from .problem import Problem, as_float64
 from .result import Status
@@ -59,10 +60,9 @@ def geomloss_entropic(problem: Problem, blur: float, *, scaling: float, toleranc
     spoiled = problem.rounding > ROUNDING * eta
     work = as_float64(problem) if spoiled else problem
     x, y = work.x / blur, work.y / blur
-    corners = torch.stack((torch.minimum(x.amin(0), y.amin(0)), torch.maximum(x.amax(0), y.amax(0))))
-    diameter = max(1.0, float((corners[1] - corners[0]).double().norm()))
+    length = max(1.0, diameter(problem) / blur)
     loss = SamplesLoss(
-        "sinkhorn", p=int(p), blur=1.0, scaling=scaling, diameter=diameter, debias=False, potentials=True,
+        "sinkhorn", p=int(p), blur=1.0, scaling=scaling, diameter=length, debias=False, potentials=True,
         backend="online" if engine == "keops" else "tensorized",
     )  # fmt: skip
     weights = work.b.to(x.dtype), work.a.to(x.dtype)
@@ -71,7 +71,7 @@ def geomloss_entropic(problem: Problem, blur: float, *, scaling: float, toleranc
         potential, _ = loss(weights[0], x, weights[1], y)
     found = evaluate(as_float64(problem), potential.detach().flatten().double() * eta, eta)
     # Two softmins to begin with, two a step, two to end with, and the look at the result.
-    steps = 2 * (math.ceil(math.log(diameter) / -math.log(scaling)) + 2) + 5
+    steps = 2 * (math.ceil(math.log(length) / -math.log(scaling)) + 2) + 5
     allowed = marginal_target(problem, eta, tolerance)
     return replace(found, steps=steps, status=Status.CONVERGED if found.marginal_error <= allowed else Status.MAX_STEPS)
 

@@ -69,6 +69,8 @@ BY_WAY_OF = (1e-3, 1e-5)  # parts of the value that may be wasted on the way to 
 ROUNDED = 0.05  # tolerances that rounding may take from a lower bound before samples in doubt are looked at again
 ROW_ELEMENTS = 256  # of a movable sample with its list and what is made of it, roughly, where there are lists
 MOVABLE_ELEMENTS = 1 << 26  # of the float64 cost block of the samples that may move: 512 MiB
+# The same in the first round, held twice: 256 MiB. Beyond, lists take a tenth of that, and what they lead to is better.
+DENSE_ELEMENTS = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -298,7 +300,8 @@ class Solver:
         budgets = [part * cells.mean for part in parts]
         allowance = 16 * problem.rounding
         near = widen == 1 and _marginal_error(cells, problem) <= max(NEAR, self.grain)
-        if n > MOST_DENSE or (near and n > DENSE_BALANCE):
+        large = widen == 1 and len(movable.y) * n > DENSE_ELEMENTS
+        if n > MOST_DENSE or ((near or large) and n > DENSE_BALANCE):
             few = Problem(x=problem.x, b=problem.b, y=movable.y, a=movable.a, equal=problem.equal, p=problem.p)
             part = self.engine.apart(few)  # not counted as a pass
             lists = listed(part, movable.cell, movable.slack, v, -surplus, widen)

@@ -51,7 +51,7 @@ def shared(engine: Engine, v: Tensor, margin: float) -> tuple[HardPass, Coupling
     held = torch.zeros_like(problem.b).index_add_(0, cells.cell[still], problem.a[still]).index_add_(0, cell, mass)
     arrays = (array.cpu().numpy() for array in (cost, cell, mass, held - problem.b, v))
     found = balance(*arrays, allowance=margin, budgets=(0.0,))
-    rows, cols, part = (torch.as_tensor(array).to(v.device) for array in (found.rows, found.cols, found.mass))
+    rows, cols, part = (torch.as_tensor(array, device=v.device) for array in (found.rows, found.cols, found.mass))
     which, entry = _joined(atom, rows, len(first))
     some = near[which]
     share = part[entry] * (problem.a[some] / mass[rows[entry]])
