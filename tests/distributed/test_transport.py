@@ -209,3 +209,15 @@ def test_a_rank_that_does_not_call_is_a_clear_error(pair: Pair) -> None:
 def test_group_is_checked(group: object, message: str) -> None:
     with pytest.raises(ValueError, match=f"group: got .*{message}"):
         tc.transport(cloud(3, 2), cloud(10, 2), group=group)
+
+
+def test_ranks_whose_samples_take_another_shift(pair: Pair) -> None:
+    """A common offset is subtracted where that rounds nothing: of whole numbers, but not of the other rank's samples."""
+    y, x = cloud(6000, 2), (3 * cloud(20, 2, seed=1)).round() + 5
+    y[:3000] = (3 * y[:3000]).round() + 5
+    whole = tc.transport(x, y)
+    for result in pair.all(solve, x, parts(y, 3000), None, {}):
+        assert result.value == pytest.approx(whole.value, rel=1e-3)
+        assert result.lower <= whole.value * (1 + 1e-12)
+        assert whole.lower <= result.value * (1 + 1e-12)
+        assert result.gap <= 1e-3

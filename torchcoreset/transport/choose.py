@@ -8,7 +8,7 @@ import importlib.util
 import torch
 
 from ..errors import warn_user
-from .dense import DenseEngine
+from .dense import DenseEngine, DifferencesEngine
 from .engine import Engine
 from .problem import Problem, within_range
 from .shard import Shard, ShardEngine
@@ -48,7 +48,8 @@ def make_engine(problem: Problem, engine: str) -> Engine:
     Warns:
         UserWarning: "keops" was asked for in more than KEOPS_DIMENSIONS dimensions.
     """
-    check_engine(engine)
+    if engine != "differences":
+        check_engine(engine)
     problem = within_range(problem)
     if isinstance(problem, Shard):
         return ShardEngine(_local_engine(problem, engine), problem)
@@ -59,6 +60,8 @@ def _local_engine(problem: Problem, engine: str) -> Engine:
     """The same over the samples of this process."""
     if engine == "auto":
         engine = "triton" if _triton_pays(problem) else "dense"
+    if engine == "differences":  # of streams that need it, and of nobody else
+        return DifferencesEngine(problem)
     if engine == "keops":
         return _keops(problem)
     if engine == "triton":

@@ -176,6 +176,11 @@ class Engine(SoftEngine):
         super().__init__(problem, meter)
         self._elements = chunk_elements(problem.x.device)
 
+    @property
+    def rounding(self) -> float:
+        """Size of the rounding error of one cost, roughly."""
+        return self.problem.rounding
+
     def subsample(self, count: int) -> Engine:
         """An engine on the first `count` samples of a fixed shuffle; weights follow the samples."""
         problem = self.problem
@@ -290,6 +295,13 @@ class Engine(SoftEngine):
         """Index of the point nearest in c - v to each sample here, (m,) int64, for a centred v: `hard` without sums."""
         self._count()
         return self._nearest(v)
+
+    def resolved(self, v: Tensor) -> Tensor:
+        """The same where expanded squares of this size hide the costs: in float64, and from differences."""
+        passes = self.in_float64(self.problem)
+        cell, slack = passes._two_nearest(v)
+        passes._settled(v, cell, passes._cost_to(cell), slack, SHARPENED)
+        return cell
 
     def softmin(self, v: Tensor, eta: float) -> Tensor:
         """Smoothed c-transform -eta log sum_i b_i exp((v_i - c)/eta) of every sample, (m,) float64."""

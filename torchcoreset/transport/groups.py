@@ -45,8 +45,8 @@ def far_groups(problem: Problem, mean: float) -> list[Group]:
 
 def group_problem(problem: Problem, points: Tensor, samples: Tensor) -> Problem:
     """The problem of one group, with weights that sum to 1."""
-    x, y = without_offset(problem.x[points], problem.y[samples])
-    b, a = problem.b[points], problem.a[samples]
+    x, y, b, a = problem.x[points], problem.y[samples], problem.b[points], problem.a[samples]
+    x, y = without_offset(x, y, float(torch.maximum(x.abs().max(), y.abs().max())))
     largest = float(torch.maximum(x.abs().max(), y.abs().max()))
     return replace(problem, x=x, b=b / b.sum(), y=y, a=a / a.sum(), largest=largest)
 

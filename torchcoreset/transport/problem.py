@@ -183,7 +183,7 @@ def make_problem(
         wide = torch.float64  # differences would overflow
     if x.dtype != torch.float64 and y.dtype == torch.float64:
         warn_if_too_coarse(x, y)
-    x, y = without_offset(x.to(wide), y.to(wide))
+    x, y = without_offset(x.to(wide), y.to(wide), largest)
     if wide != work and not (holds(work, x) and holds(work, y)):
         work = wide
     b = normalised(point_weights, len(x), "point_weights", x.device)
@@ -201,13 +201,15 @@ def check_devices(x: Tensor, y: Tensor) -> None:
         )
 
 
-def without_offset(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def without_offset(x: Tensor, y: Tensor, largest: float) -> tuple[Tensor, Tensor]:
     """Points (n, d) and samples (m, d), less the points' median in those columns where that rounds no number.
 
-    The median, since one outlier would drag a mean along.
+    The median, since one outlier would drag a mean along. It is rounded to what the spacing of floats is at `largest`,
+    the size of the largest number: a finer one would leave digits of its own in every difference.
     """
     x = x.clone()  # a parameter may be stepped while the problem is kept
-    shift = column_medians(x)
+    spacing = math.ldexp(torch.finfo(x.dtype).eps, math.frexp(largest)[1])
+    shift = (column_medians(x) / spacing).round() * spacing if spacing > 0 else torch.zeros_like(x[0])
     # Most columns of floats without an offset show in a few rows that they would be rounded.
     shift = shift * (_exact(x, shift) & _exact(y[:SHOWN], shift))
     if len(y) > SHOWN and bool(shift.any()):
@@ -215,8 +217,25 @@ def without_offset(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return (x - shift, y - shift) if bool(shift.any()) else (x, y)
 
 
+def offset_of(problem: Problem, points: Any) -> Tensor:
+    """What was subtracted from these points, (d,)."""
+    return as_table(points, "points")[0].to(problem.x) - problem.x[0]
+
+
+def with_offset(problem: Problem, points: Any) -> Problem:
+    """The same problem, made from these points, in their own coordinates."""
+    shift = offset_of(problem, points)
+    return replace(problem, x=problem.x + shift, y=problem.y + shift)
+
+
+def square_with_offset(problem: Problem, points: Any) -> float:
+    """Mean square of the norm of a sample there."""
+    shift, mean = offset_of(problem, points).double(), problem.mean(problem.y.double())
+    return problem.square + float(shift @ (2 * mean + shift))
+
+
 def _exact(rows: Tensor, shift: Tensor) -> Tensor:
-    """Columns (d,) of rows from which `shift` (d,) can be subtracted without rounding: adding it gives them back."""
+    """Columns (d,) of rows from which a coarse `shift` (d,) can be subtracted without rounding: adding it shows it."""
     return ((rows - shift) + shift == rows).all(0)
 
 

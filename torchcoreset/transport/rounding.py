@@ -27,6 +27,7 @@ from .problem import Problem
 # Relative; a bound holds to this at least. Sums of m float64 numbers, costs in up to a thousand dimensions and the
 # rounding of weights stay below it; what may be more is subtracted from the bound.
 RESOLUTION = 1e-12
+HIDDEN = 0.01  # part of the mean cost that cells of a stream may be wrong by
 SUMMED = 64  # unit roundoffs of float64 in a sum over samples, which is made in blocks
 EXACT_MASS = 4  # of the same in a mass that is counted, its product with a potential, and the sum of these
 
@@ -67,6 +68,14 @@ def doubtful(problem: Problem, v: Tensor, cell: Tensor, cost: Tensor, slack: Ten
     loss = 2 * error - slack[index]
     some = loss > 0
     return index[some], loss[some]
+
+
+def unresolved(problem: Problem, mean: float) -> bool:
+    """Whether the mean error of expanded squares is more than a hundredth of a mean cost like this."""
+    u, d = unit_roundoff(problem.x.dtype), problem.x.shape[1]
+    # Of the square of a typical distance, and so p / 2 times that of its power.
+    most = HIDDEN * max(mean, 0.0) ** (2 / problem.p) / (2 * problem.p * (d + 8) * u)
+    return bool(d * problem.largest**2 > most and problem.square > most)  # the first is free, hardly ever so large
 
 
 Number = TypeVar("Number", float, Tensor)

@@ -44,6 +44,7 @@ from .multiscale import coarse_potential
 from .newton import UNDECIDED, anneal
 from .problem import Problem
 from .result import Coupling
+from .rounding import unresolved
 from .ties import distinct, shared
 
 GAIN = 3.0  # the gain is GAIN / (age + GAIN - 1): averages in which later batches weigh more, as age^(GAIN - 1)
@@ -252,7 +253,7 @@ def begin(engine: Engine, points: Tensor) -> Running:
     zeros = torch.zeros_like(problem.b)
     v, overlap, eta, ambiguity, atoms = zeros, zeros.new_zeros(len(zeros), len(zeros)), 1.0, 1.0, 0.0
     if len(zeros) > 1:
-        least = max(least_smoothing(problem), COARSEST * engine.hard(zeros).mean)
+        least = max(least_smoothing(engine), COARSEST * engine.hard(zeros).mean)
         v, soft, eta = coarse_potential(engine, least)
         v, soft, eta = anneal(engine.subsample(FINE * len(v)), v, eta, least)
         sample = part_of(engine)
@@ -299,14 +300,19 @@ def moved(running: Running, points: Tensor, b: Tensor) -> Running | None:
 
 def look_at(engine: Engine, v: Tensor, margin: float = 0.0) -> Look:
     """The cells of the samples here at a centred potential (n,), those tied within the margin shared if it is not 0."""
-    problem = engine.problem
-    y, x, a, p = problem.y, problem.x, problem.a, problem.p
-    plan = None
     if margin:
         cells, plan = shared(engine, v, margin)
-        cell = cells.cell
-    else:
-        cell = engine.nearest(v)
+        return _look(engine, v, cells.cell, plan)
+    look = _look(engine, v, engine.nearest(v), None)
+    if unresolved(engine.problem, float(look.value)):
+        return _look(engine, v, engine.resolved(v), None)
+    return look
+
+
+def _look(engine: Engine, v: Tensor, cell: Tensor, plan: Coupling | None) -> Look:
+    """What these cells (m,) show, or the plan that shares some of their samples."""
+    problem = engine.problem
+    y, x, a, p = problem.y, problem.x, problem.a, problem.p
     transform, gradient = assigned(y, x, a, cell, p, engine.rows, each=problem.each)
     transform -= v.index_select(0, cell)
     if plan is None:
@@ -444,9 +450,9 @@ def worth_of(problem: Problem) -> float:
     return float(problem.count) if problem.equal else 1 / problem.concentration
 
 
-def least_smoothing(problem: Problem) -> float:
+def least_smoothing(engine: Engine) -> float:
     """The smallest eta that rounding allows."""
-    return max(64 * problem.rounding, LEAST)
+    return max(64 * engine.rounding, LEAST)
 
 
 def is_due(running: Running) -> bool:

@@ -20,7 +20,7 @@ from torch import Tensor
 from ..tensors import real_tensor
 from .engine import Engine, Entries, Meter, SoftEngine, SoftSums, shuffled
 from .movable import Movable, within_quota
-from .problem import Problem, as_table, make_problem
+from .problem import Problem, as_table, make_problem, square_with_offset, with_offset
 from .ranks import Ranks, check_same, mark
 from .result import Coupling, Transport
 
@@ -275,18 +275,21 @@ def problem_with(
         means = () if seen is None else seen.means
         own = (
             problem.equal, problem.square, problem.concentration, problem.largest, problem.count,
-            _scale(sample_weights, problem), torch.finfo(problem.x.dtype).bits,
+            _scale(sample_weights, problem), torch.finfo(problem.x.dtype).bits, mark(problem.x),
+            square_with_offset(problem, points),
         )  # fmt: skip
         state_now = state if seen is None else seen.state
         facts = (*_common(problem, points, sample_weights, state_now, dtype), *own)
         return (problem, seen), facts, torch.cat([problem.b[:0], *(mean.flatten() for mean in means)])
 
-    (problem, seen), facts, rows = ranks.agree_with(call, prepare, len(SAME) + 7, WHY, {"p": p, **(settings or {})})
+    (problem, seen), facts, rows = ranks.agree_with(call, prepare, len(SAME) + 9, WHY, {"p": p, **(settings or {})})
     check_same(SAME, facts)
-    alike, square, concentration, largest, count, weight, bits = facts[:, len(SAME) :].t()
+    alike, square, concentration, largest, count, weight, bits, place, own_square = facts[:, len(SAME) :].t()
     if torch.finfo(problem.x.dtype).bits < bits.max():  # the samples of another rank need float64
         problem = make_problem(points, samples, p, point_weights, sample_weights, dtype=torch.float64)
     each, shares = weight / count, weight / weight.sum()
+    if not bool((place == place[0]).all()):  # what can be shifted without rounding differs between ranks
+        problem, square = with_offset(problem, points), own_square
     # In a union of equal weights each is 1/M exactly; so is a sum of counts.
     equal = bool(alike.all()) and bool((each == each[0]).all())
     counts = tuple(count.long().tolist())
