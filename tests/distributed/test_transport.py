@@ -212,7 +212,7 @@ def test_group_is_checked(group: object, message: str) -> None:
 
 
 def test_ranks_whose_samples_take_another_shift(pair: Pair) -> None:
-    """A common offset is subtracted where that rounds nothing: of whole numbers, but not of the other rank's samples."""
+    """An offset is subtracted where that rounds nothing: of whole numbers, but not of the other rank's samples."""
     y, x = cloud(6000, 2), (3 * cloud(20, 2, seed=1)).round() + 5
     y[:3000] = (3 * y[:3000]).round() + 5
     whole = tc.transport(x, y)
