@@ -286,7 +286,7 @@ def test_a36_a_sorted_tensor_is_shuffled(algorithm: str) -> None:
 
 @every_algorithm
 def test_a36_sorted_batches_are_reported_truthfully(algorithm: str) -> None:
-    y = torch.cat((torch.zeros(500), torch.full((500,), 10.0)))
+    y = torch.cat((torch.zeros(500, 1), torch.full((500, 1), 10.0)))
     told = pytest.warns(tc.DriftWarning, match="Shuffle the rows") if algorithm == "sgd" else nullcontext()
     with told:
         result = tc.build_coreset(list(y.split(50)), 2, algorithm=algorithm, steps=100)

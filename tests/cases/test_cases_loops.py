@@ -314,7 +314,7 @@ def test_a35_images_and_extra_batch_dimensions_are_refused(divergence: str) -> N
 
 def test_a36_the_head_of_a_sorted_stream_is_what_its_sample_holds() -> None:
     """Documented: an iterator may be endless, so it is read no further than needed; a length changes that."""
-    batches = list(torch.cat((torch.zeros(500), torch.full((500,), 10.0))).split(50))
+    batches = list(torch.cat((torch.zeros(500, 1), torch.full((500, 1), 10.0))).split(50))
     head, _ = tc.as_source(iter(batches)).materialize(300, torch.Generator())
     assert head.max() == 0
     sample, _ = tc.as_source(batches).materialize(300, torch.Generator().manual_seed(0))
