@@ -171,10 +171,11 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             average = separated(start, self._generator())
         else:
             average = torch.from_numpy(self.points_)
+        power = float(self.p)
         if hasattr(self, "_loss"):
-            self._move(self._loss, self._sizes, self._iterate, average, self._batches, X, mass)
+            sizes = getattr(self, "_sizes", None) or CellSizes(power)  # estimators pickled before had none
+            self._move(self._loss, sizes, self._iterate, average, self._batches, X, mass)
         else:
-            power = float(self.p)
             self._move(CoresetLoss(power, online=True), CellSizes(power), average, average, 0, X, mass)
         self.labels_ = self._cells(X)
         return self

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -98,3 +100,12 @@ def test_rows_far_from_the_origin_in_float32() -> None:
     np.testing.assert_allclose(model.transform(X), apart, rtol=1e-5)
     reduced = apart**2 - model.potential_
     assert (reduced.min(1) >= reduced[np.arange(300), model.labels_] - 0.02).all()
+
+
+def test_a_stream_pickled_by_the_version_before_goes_on() -> None:
+    rows = np.random.default_rng(0).normal(size=(200, 2))
+    estimator = WassersteinCoreset(4, random_state=0).partial_fit(rows[:100])
+    del estimator._sizes, estimator.p_  # which that version did not keep
+    again = pickle.loads(pickle.dumps(estimator)).partial_fit(rows[100:])
+    assert again.points_.shape == (4, 2)
+    assert again.n_iter_ == 2
