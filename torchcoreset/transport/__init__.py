@@ -17,7 +17,9 @@ running     the potential of a stream          boundaries    how it moves with t
 drift       whether the stream has moved       stream    one batch of it, measured and remembered
 ranks       processes that sum and gather      shard     a problem whose samples lie on several of them
 movable     the samples that may change cell   listing   where they may go
-idle        points of weight zero
+idle        points of weight zero                  groups    what is so far apart that no mass crosses
+rounding    what it may hide of a lower bound      whole     labels from a plan: each sample to one point
+ties        samples of a stream that several points want equally
 extent      median, scale and diameter of a measure
 deterministic    sums that repeat on a GPU     modes     what of torch's modes is left at the door
 """

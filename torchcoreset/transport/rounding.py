@@ -8,7 +8,8 @@ so c_j <= r = f_cell + max v, and |x_j| <= |y| + r^(1/p). With these bounds on i
 computed c_j - v_j is at most
 
     E = (d + 8) u (2 |y| + r^(1/p))^2    of the expanded square |y|^2 - 2 <y, x> + |x|^2,
-    e = (p/2) (r^(2/p) + E)^(p/2 - 1) E  for p >= 2, E^(p/2) for p < 2, of its power, plus 16 u r of taking that power,
+    e = (p/2) (r^(2/p) + E)^(p/2 - 1) E  for p >= 2, E^(p/2) for p < 2, of its power, plus 16 u r of taking that power
+        (128 u r for p other than 1 and 2: engines may take it by exp and log),
         + 3 u max(|f|, max v)            of subtracting v,
 
 so that the true minimum is no less than f_cell - max(0, 2 e - slack). Source: Higham (2002), Accuracy and stability of
@@ -98,7 +99,7 @@ def _expanded(reach: Number, height: Number, norm: Number, d: int, p: float, u: 
         power = square ** (p / 2)
     else:
         power = (p / 2) * (length**2 + square) ** (p / 2 - 1) * square
-    return power + u * (16 * reach + 3 * height)
+    return power + u * ((16 if p in (1, 2) else 128) * reach + 3 * height)
 
 
 def from_differences(f: Tensor, top: float, d: int, p: float) -> Tensor:
