@@ -4,17 +4,18 @@
 
 Memory follows what is allocated at the peak, which is in one of two places:
 
-- a step on all samples: the samples held and shifted, 2 m d s; float64 copies of a block of at most 131,072 of them,
-  where cells are averaged, d (s + 28) each; and 160 bytes a sample of cells, costs, slacks and plan;
+- a step on all samples: the samples held, m d s, and as much again where an offset is subtracted; float64 copies of a
+  block of at most 131,072 of them, where cells are averaged, d (s + 28) each; and 160 bytes a sample of cells, costs,
+  slacks and plan;
 - for up to 50 points, the comparison of starts on a part of the samples, of which there are two more copies;
 
 and, in both, what grows with the points: n x n numbers, and the samples that may change cell with their costs. The
 constants were fitted to the peak of the process (tests/advice/test_preflight.py checks them to 20 %). Measured at
-tolerances of 0.003 and 0.03, and estimated, in MiB, (n, m, d), float32:
+a tolerance of 0.03, and estimated, in MiB, (n, m, d), float32 without an offset:
 
-    (10, 500k, 2) 94, 93, 96    (50, 200k, 2) 48, 46, 54    (50, 1M, 2) 216, 202, 211
-    (20, 30k, 100) 108, 109, 121    (100, 100k, 16) 92, 85, 102    (20, 10k, 784) 337, 366, 331
-    (150, 150k, 3) 97, 79, 86    (500, 100k, 8) 212, 209, 205    (1000, 50k, 8) 377, 382, 369
+    (10, 500k, 2) 104, 92    (50, 200k, 2) 46, 53    (50, 1M, 2) 198, 204    (20, 30k, 100) 108, 110
+    (100, 100k, 16) 83, 95    (20, 10k, 784) 390, 331    (150, 150k, 3) 89, 84    (500, 100k, 8) 224, 202
+    (50, 100k, 4) 40, 39 for p = 1    (1000, 50k, 8) 378, 367
 
 Time is measured, not modelled: one transport as a step of the build makes it, on a part of the samples, scaled up.
 """
@@ -118,20 +119,24 @@ def preflight(
         )
     held = _held(read, size, rows.shape[1], samples)
     # A table that is held whole is not copied to be held.
-    copies = 1 if isinstance(read, TensorSource) and held == read.size else 2
-    memory = estimate_memory(held, size, rows.shape[1], rows.element_size(), copies)
+    kept = 0 if isinstance(read, TensorSource) and held == read.size else 1
+    shifted = make_problem(rows[:1], rows, p).y.data_ptr() != rows.data_ptr()
+    memory = estimate_memory(held, size, rows.shape[1], rows.element_size(), kept, int(shifted))
     seconds = _measured(rows, size, p, held, generator)
     return Preflight(
         memory=memory, seconds=seconds, samples=held, dimension=rows.shape[1], advice=_advice(held, size, seconds)
     )
 
 
-def estimate_memory(samples: int, size: int, dimension: int, bytes_a_number: int, copies: int = 2) -> int:
-    """Bytes at the peak of a build, by the rule at the head of this file."""
+def estimate_memory(samples: int, size: int, dimension: int, bytes_a_number: int, kept: int, shifted: int) -> int:
+    """Bytes at the peak of a build, by the rule at the head of this file.
+
+    `kept` and `shifted` (0 or 1) say of how many samples a copy is held, and how many are less an offset.
+    """
     row = dimension * bytes_a_number
     part = min(samples, pool_size(size)) if default_restarts(size) > 1 else 0
-    step = samples * (row * copies + PER_SAMPLE) + _block(samples, dimension, bytes_a_number)
-    start = samples * row * (copies - 1) + 2 * part * row + _block(part, dimension, bytes_a_number)
+    step = samples * (row * (kept + shifted) + PER_SAMPLE) + _block(samples, dimension, bytes_a_number)
+    start = samples * row * kept + 2 * part * row + _block(part, dimension, bytes_a_number)
     points = min(MOST_POINTS, PER_POINT * size**2 / (size + FEW_POINTS))
     pairs = PER_PAIR * samples * size if size <= DENSE_BALANCE else 0
     return int(BASE + max(step, start) + points + pairs)

@@ -297,7 +297,8 @@ class Solver:
         movable = self._movable(cells, surplus, widen)
         arguments = tuple(t.cpu().numpy() for t in (movable.cell, movable.a, surplus, v))
         parts = (*BY_WAY_OF, 0.0) if self.exact else (BUDGET * self.tolerance / widen,)
-        budgets = [part * cells.mean for part in parts]
+        # At a potential far from the best, samples may lie in cells that cost far more than the plan does.
+        budgets = [part * min(cells.mean, self.value) for part in parts]
         allowance = 16 * problem.rounding
         near = widen == 1 and _marginal_error(cells, problem) <= max(NEAR, self.grain)
         large = widen == 1 and len(movable.y) * n > DENSE_ELEMENTS
