@@ -75,7 +75,19 @@ def _coreset(name: str, held: CoresetFile) -> Outcome:
         record["points_of_class"] = dict(zip(map(str, labels.tolist()), counts.tolist(), strict=True))
         lines.append("points of each class: " + ", ".join(f"{k}: {v}" for k, v in record["points_of_class"].items()))
     lines.append(f"columns: {_shortened(held.columns)}")
-    told = ("data", "rows", "hold_out", "algorithm", "steps", "status", "seed", "distance_unit", "version")
+    told = (
+        "data",
+        "row_weights",
+        "row_weights_are",
+        "rows",
+        "hold_out",
+        "algorithm",
+        "steps",
+        "status",
+        "seed",
+        "distance_unit",
+        "version",
+    )
     lines += [f"{key.replace('_', ' ')}: {known[key]}" for key in told if known.get(key) is not None]
     return Outcome(record | {"columns": held.columns}, lines)
 
