@@ -344,24 +344,24 @@ class Solver:
         order = order[torch.argsort(cells.cell[order], stable=True)]
         order = order[within_quota(cells.cell[order], quota) & (problem.a[order] > 0)]
         movable = problem.gathered(_those(problem, cells, order), quota)
-        if whole:
+        starved = (-surplus > STARVED * problem.b).nonzero()[:, 0]
+        if whole or not len(starved):
             return movable
         new = torch.ones_like(cells.cell, dtype=torch.bool)
         new[movable.index[movable.index >= 0]] = False
-        cheapest = self._cheapest(cells, surplus, widen)
+        cheapest = self._cheapest(cells, starved, surplus, widen)
         more = _those(problem, cells, cheapest[new[cheapest]])
         return movable.with_more(problem.gathered(more, torch.full_like(quota, math.inf)))
 
-    def _cheapest(self, cells: HardPass, surplus: Tensor, widen: int) -> Tensor:
-        """Indices of the samples that lose least by going to a starved cell.
+    def _cheapest(self, cells: HardPass, starved: Tensor, surplus: Tensor, widen: int) -> Tensor:
+        """Indices of the samples that lose least by going to one of these cells.
 
         Its boundary is not where samples have little slack to their second nearest point: the cell may be nobody's.
         """
         problem = self.problem
-        starved = (-surplus > STARVED * problem.b).nonzero()[:, 0]
         least = torch.where(problem.a > 0, cells.cost - cells.potential[cells.cell], math.inf)
-        found = [starved[:0]]
-        for points in torch.split(starved, max(1, STARVED_ELEMENTS // len(problem.y))) if len(starved) else ():
+        found = []
+        for points in torch.split(starved, max(1, STARVED_ELEMENTS // len(problem.y))):
             lacking = float(-surplus[points].min()) * problem.count
             count = min(len(problem.y), math.ceil(widen * (QUOTA + 4 * lacking)))
             loss = pairwise(problem.y, problem.x[points], problem.p) - least[:, None]
@@ -388,7 +388,7 @@ class Solver:
 
     def _result(self, status: Status) -> Transport:
         assert self.plan is not None, "every run balances"
-        if self.highest.error > RESOLUTION * self.highest.mean:
+        if not self.roughly and self.highest.error > RESOLUTION * self.highest.mean:
             self.best = self.engine.sharpened(self.highest)
         best = self.highest
         shift = self.problem.b @ best.potential
