@@ -106,6 +106,22 @@ def test_gradients_in_the_samples_follow_the_shares() -> None:
     assert float(in_samples.abs().max()) < 2 / 40 * 0.5, "each is pulled both ways"
 
 
+@pytest.mark.slow
+def test_partial_fit_on_one_hot_rows_reaches_the_fixed_point() -> None:
+    # A batch's shares differ from the true ones ten times as much as those from the multiples of 1 / 12 that decide
+    # who takes what is left over, and each batch has a say in that: the excess falls like 1 / batches.
+    pytest.importorskip("sklearn", "1.6")
+    from torchcoreset.sklearn import WassersteinCoreset
+
+    y, classes = one_hot(), torch.eye(6, dtype=torch.float64)
+    model = WassersteinCoreset(12, random_state=0)
+    for batch in batches(y, 100, 3000, 0):
+        model.partial_fit(batch.numpy())
+    best = tc.build_coreset(y, 12).transport.value
+    found = tc.transport(torch.from_numpy(model.points_), classes, sample_weights=y.mean(0), exact=True).value
+    assert found < 1.01 * best
+
+
 # D11
 
 
