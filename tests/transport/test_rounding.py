@@ -99,6 +99,14 @@ def test_a_shift_rounds_no_number(dtype: torch.dtype) -> None:
             torch.testing.assert_close(less[:, None] - less[None, :20], exact, rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("scale", [0.0, 1e-45, 1e-41, 1e-38, 1e30])
+@both_dtypes
+def test_a_shift_of_the_smallest_and_largest_numbers(dtype: torch.dtype, scale: float) -> None:
+    rows = (scale * (normal(20, 2) + 5)).to(dtype)
+    less, _ = without_offset(rows, rows.clone(), float(rows.abs().max()))
+    assert torch.equal(less - less[:1], rows - rows[:1])
+
+
 def test_a_problem_never_shares_memory_with_its_points() -> None:
     x = normal(5, 2)
     assert make_problem(x, normal(20, 2)).x.data_ptr() != x.data_ptr()

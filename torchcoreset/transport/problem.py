@@ -208,8 +208,9 @@ def without_offset(x: Tensor, y: Tensor, largest: float) -> tuple[Tensor, Tensor
     the size of the largest number: a finer one would leave digits of its own in every difference.
     """
     x = x.clone()  # a parameter may be stepped while the problem is kept
-    spacing = math.ldexp(torch.finfo(x.dtype).eps, math.frexp(largest)[1])
-    shift = (column_medians(x) / spacing).round() * spacing if spacing > 0 else torch.zeros_like(x[0])
+    limits = torch.finfo(x.dtype)
+    spacing = max(math.ldexp(limits.eps, math.frexp(largest)[1]), limits.tiny * limits.eps)  # that of denormals
+    shift = (column_medians(x) / spacing).round() * spacing
     # Most columns of floats without an offset show in a few rows that they would be rounded.
     shift = shift * (_exact(x, shift) & _exact(y[:SHOWN], shift))
     if len(y) > SHOWN and bool(shift.any()):
