@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from torchcoreset.transport import problem as problem_module
 from torchcoreset.transport.cost import pairwise_exact
 from torchcoreset.transport.dense import DenseEngine
 from torchcoreset.transport.problem import Problem, make_problem, without_offset
@@ -105,6 +106,19 @@ def test_a_shift_of_the_smallest_and_largest_numbers(dtype: torch.dtype, scale: 
     rows = (scale * (normal(20, 2) + 5)).to(dtype)
     less, _ = without_offset(rows, rows.clone(), float(rows.abs().max()))
     assert torch.equal(less - less[:1], rows - rows[:1])
+
+
+@both_dtypes
+def test_blocks_of_rows_are_one_table(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = normal(5, 3).round().to(dtype) + 9, (5 * normal(3000, 3)).round().to(dtype) + 9
+    a = torch.rand(3000, generator=torch.Generator().manual_seed(1))
+    y[2500, 1] += 2**-30 if dtype == torch.float64 else 2**-12  # beyond the rows that are looked at first
+    whole = make_problem(x, y, 2, None, a)
+    monkeypatch.setattr(problem_module, "BLOCK", 50)
+    parts = make_problem(x, y, 2, None, a)
+    assert torch.equal(parts.y, whole.y)
+    torch.testing.assert_close(parts.mean_sample(), whole.a @ whole.y.double())
+    assert parts.spread == pytest.approx(whole.spread, rel=1e-9)
 
 
 def test_a_problem_never_shares_memory_with_its_points() -> None:

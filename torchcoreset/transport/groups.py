@@ -63,8 +63,11 @@ def _cut(problem: Problem, points: Tensor, samples: Tensor, width: float) -> lis
         part_x = torch.bucketize(x[:, k].contiguous(), upper, right=True)
         part_y = torch.bucketize(y[:, k].contiguous(), upper, right=True)
         held_b = torch.bincount(part_x, b, minlength=len(upper) + 1)
-        held_a = torch.bincount(part_y, a, minlength=len(upper) + 1)
-        agree = (held_b.cumsum(0) - held_a.cumsum(0)).abs()[:-1] <= MASS
+        if problem.equal:  # counts are exact, where a sum of as many equal weights rounds each time
+            held_a = torch.bincount(part_y, minlength=len(upper) + 1).double() / len(problem.y)
+        else:
+            held_a = torch.bincount(part_y, a, minlength=len(upper) + 1)
+        agree = (held_b.cumsum(0) - held_a.cumsum(0)).abs()[:-1] <= max(MASS, 2.0**-53 * len(y))
         # Parts between gaps where masses do not agree stay together, and so do those without points or mass.
         joined = torch.nn.functional.pad(agree.long().cumsum(0), (1, 0))
         mass = torch.zeros_like(held_a).index_add_(0, joined, torch.minimum(held_a, held_b))

@@ -24,6 +24,7 @@ from .movable import Movable
 from .result import Coupling
 
 SHOWN = 1024  # rows that are looked at before all
+BLOCK = 1 << 20  # numbers of a block of rows of which copies are made
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,14 @@ class Problem:
     def spread(self) -> float:
         """Mean square of the distance of a sample and of a point from the points' median, added up."""
         median = column_medians(self.x).double()
-        means = self.totals(self.mean(self.y.double())) + self.b @ self.x.double()
+        means = self.totals(self.mean_sample()) + self.b @ self.x.double()
         square = self.square + mean_square(self.x, self.b)
         return max(0.0, square - 2 * float(median @ means) + 2 * float(median @ median))
+
+    def mean_sample(self) -> Tensor:
+        """Sum of the samples here times their weights, (d,) float64; only blocks of them are copied."""
+        parts = zip(*(torch.split(rows, rows_of_block(self.y)) for rows in (self.a, self.y)), strict=True)
+        return torch.stack([a @ y.double() for a, y in parts]).sum(0)
 
     @property
     def each(self) -> float | None:
@@ -192,6 +198,11 @@ def make_problem(
     return Problem(x=x.to(work), b=b, y=y.to(work), a=a, equal=equal, p=float(p), largest=largest)
 
 
+def rows_of_block(rows: Tensor) -> int:
+    """How many rows (m, d) make a block."""
+    return max(1, BLOCK // rows.shape[1])
+
+
 def check_devices(x: Tensor, y: Tensor) -> None:
     """Raise ValueError unless points and samples are on one device."""
     if x.device != y.device:
@@ -231,13 +242,18 @@ def with_offset(problem: Problem, points: Any) -> Problem:
 
 def square_with_offset(problem: Problem, points: Any) -> float:
     """Mean square of the norm of a sample there."""
-    shift, mean = offset_of(problem, points).double(), problem.mean(problem.y.double())
-    return problem.square + float(shift @ (2 * mean + shift))
+    shift = offset_of(problem, points).double()
+    return problem.square + float(shift @ (2 * problem.mean_sample() + shift))
 
 
 def _exact(rows: Tensor, shift: Tensor) -> Tensor:
     """Columns (d,) of rows from which a coarse `shift` (d,) can be subtracted without rounding: adding it shows it."""
-    return ((rows - shift) + shift == rows).all(0)
+    exact = torch.ones_like(shift, dtype=torch.bool)
+    for some in torch.split(rows, rows_of_block(rows)):
+        exact &= ((some - shift) + shift == some).all(0)
+        if not bool(exact.any()):
+            break
+    return exact
 
 
 def warn_if_too_coarse(x: Tensor, y: Tensor) -> None:
