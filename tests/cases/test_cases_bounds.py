@@ -66,6 +66,23 @@ def test_d06_a_build_of_groups_far_apart() -> None:
     assert again.value < 2  # three points in each group: 0.93 of a normal in the plane
 
 
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize(("far", "dtype"), [(1e6, torch.float32), (1e6, torch.float64), (1e12, torch.float64)])
+def test_d06_streams_of_groups_far_apart(p: int, far: float, dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(0)
+
+    def groups(size: int) -> torch.Tensor:
+        rows = torch.randn(size, 2, generator=generator, dtype=torch.float64)
+        rows[size // 2 :, 0] += far
+        return rows.to(dtype)
+
+    x, loss = groups(10), tc.CoresetLoss(p=p, online=True)
+    for _ in range(150):
+        loss(x, groups(200))
+    assert loss.last.status is tc.StreamStatus.TRACKING
+    assert loss.last.estimate == pytest.approx(tc.transport(x, groups(20_000), p).value, rel=0.05)
+
+
 def test_sentinels_beside_units() -> None:
     """Half a percent of -999999 among units: they need mass that no point beside them has to spare."""
     r = np.random.default_rng(0)

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from torchcoreset.transport import problem as problem_module
 from torchcoreset.transport.cost import pairwise_exact
-from torchcoreset.transport.dense import DenseEngine
+from torchcoreset.transport.dense import DenseEngine, DifferencesEngine
 from torchcoreset.transport.problem import Problem, make_problem, without_offset
 from torchcoreset.transport.rounding import doubtful
 
@@ -54,6 +54,31 @@ def test_the_semi_dual_is_a_lower_bound(p: float, dtype: torch.dtype, apart: flo
     for cells in (first, back, engine.sharpened(first)):
         assert cells.dual <= float(truth) + 1e-12 * cells.mean
         assert cells.dual >= float(truth) - 1e-5 * cells.mean - 2 * cells.error
+
+
+@every_power
+def test_passes_from_differences_are_those_of_matrix_products(p: float) -> None:
+    problem, v = make_problem(normal(12, 3), normal(300, 3, seed=1), p, normal(12, seed=3).square()), normal(12, seed=2)
+    ours, dense = DifferencesEngine(problem), DenseEngine(problem)
+    assert torch.equal(ours.hard(v).cell, dense.hard(v).cell)
+    assert ours.hard(v).dual == pytest.approx(dense.hard(v).dual, rel=1e-12)
+    torch.testing.assert_close(ours.softmin(v, 0.3), dense.softmin(v, 0.3))
+    soft, expected = ours.soft(v, 0.3), dense.soft(v, 0.3)
+    assert soft.dual == pytest.approx(expected.dual, rel=1e-12)
+    torch.testing.assert_close(soft.mass, expected.mass)
+    torch.testing.assert_close(soft.overlap, expected.overlap)
+    lists = [engine.lists(v, problem.a.new_full((300,), 0.5), problem.b) for engine in (ours, dense)]
+    for found, wanted in zip(*lists, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+@every_power
+def test_passes_from_differences_resolve_groups_far_apart(p: float) -> None:
+    problem, v = far(p, torch.float64, 1e12)
+    truth = pairwise_exact(problem.y, problem.x, p) - v
+    cells = DifferencesEngine(problem).hard(v)
+    torch.testing.assert_close(cells.cost - v[cells.cell], truth.amin(1), rtol=1e-12, atol=0)
+    assert cells.error <= 1e-11 * cells.mean
 
 
 def test_few_samples_of_a_cloud_are_in_doubt() -> None:

@@ -36,7 +36,8 @@ def normal(*shape: int, seed: int = 0) -> Tensor:
 
 def begun(x: Tensor, y: Tensor, p: float = 2) -> tuple[Running, Problem]:
     problem = make_problem(x, y, p)
-    return begin(make_engine(problem, "dense"), x), problem
+    passes = make_engine(problem, "dense")
+    return begin(passes, x, passes.hard(torch.zeros_like(problem.b)).mean), problem
 
 
 def sums_of(running: Running, x: Tensor, y: Tensor, a: Tensor | None = None) -> BatchSums:

@@ -10,7 +10,8 @@ import torch
 from ..errors import warn_user
 from .dense import DenseEngine, DifferencesEngine
 from .engine import Engine
-from .problem import Problem, within_range
+from .problem import Problem, as_float64, within_range
+from .rounding import unresolved
 from .shard import Shard, ShardEngine
 
 ENGINES = ("auto", "dense", "keops", "triton")
@@ -48,20 +49,31 @@ def make_engine(problem: Problem, engine: str) -> Engine:
     Warns:
         UserWarning: "keops" was asked for in more than KEOPS_DIMENSIONS dimensions.
     """
-    if engine != "differences":
-        check_engine(engine)
+    check_engine(engine)
     problem = within_range(problem)
-    if isinstance(problem, Shard):
-        return ShardEngine(_local_engine(problem, engine), problem)
-    return _local_engine(problem, engine)
+    return _over_ranks(_local_engine(problem, engine), problem)
+
+
+def resolving_engine(problem: Problem, engine: str, mean: float) -> Engine:
+    """The engine asked for, or in float64, or from differences, where squares hide a mean cost like this."""
+    if not unresolved(problem, mean):
+        return make_engine(problem, engine)
+    problem = as_float64(problem)
+    if not unresolved(problem, mean):
+        return make_engine(problem, engine)
+    problem = within_range(problem)
+    return _over_ranks(DifferencesEngine(problem), problem)
+
+
+def _over_ranks(engine: Engine, problem: Problem) -> Engine:
+    """The engine itself, or with its sums added up over the ranks that hold the problem."""
+    return ShardEngine(engine, problem) if isinstance(problem, Shard) else engine
 
 
 def _local_engine(problem: Problem, engine: str) -> Engine:
     """The same over the samples of this process."""
     if engine == "auto":
         engine = "triton" if _triton_pays(problem) else "dense"
-    if engine == "differences":  # of streams that need it, and of nobody else
-        return DifferencesEngine(problem)
     if engine == "keops":
         return _keops(problem)
     if engine == "triton":

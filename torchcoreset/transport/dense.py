@@ -22,6 +22,7 @@ from .engine import Engine, Entries, Meter, SoftEngine, SoftSums, exponential_
 from .nearest import FEW, lowest_in_columns, lowest_in_rows, two_lowest_in_columns, two_lowest_in_rows
 from .overlap import DENSE_POINTS
 from .problem import Problem, as_float64
+from .rounding import doubtful_by_differences
 
 T = TypeVar("T")
 
@@ -44,7 +45,9 @@ class DenseEngine(Engine):
     def _y2(self) -> Tensor:
         return self.problem.squares
 
-    def in_float64(self, problem: Problem) -> Engine:
+    def finer(self, problem: Problem) -> Engine | None:
+        if problem.x.dtype == torch.float64:
+            return DifferencesEngine(problem)
         return DenseEngine(as_float64(problem))
 
     def _two_nearest(self, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -204,6 +207,12 @@ class DifferencesEngine(DenseEngine):
     @property
     def rounding(self) -> float:
         return 0.0  # relative to each cost
+
+    def finer(self, problem: Problem) -> Engine | None:
+        return None
+
+    def _doubtful(self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor) -> tuple[Tensor, Tensor]:
+        return doubtful_by_differences(self.problem, v, cell, cost, slack)
 
     @property
     def _y2(self) -> Tensor:

@@ -19,11 +19,10 @@ from functools import cached_property, lru_cache
 import torch
 from torch import Tensor
 
-from .cost import paired, pairwise_exact
+from .cost import paired
 from .deterministic import mass_by_cell
-from .nearest import two_lowest_in_rows
 from .problem import Problem
-from .rounding import EXACT_MASS, RESOLUTION, SUMMED, doubtful, from_differences, of_sums
+from .rounding import EXACT_MASS, RESOLUTION, SUMMED, doubtful, of_sums
 
 # Elements of one block of work: 2 MiB in float32, which stays in cache (measured: larger blocks are up to twice
 # slower on CPUs, smaller ones are bound by launch time).
@@ -198,8 +197,8 @@ class Engine(SoftEngine):
         return type(self)(problem, self.meter)
 
     @abstractmethod
-    def in_float64(self, problem: Problem) -> Engine:
-        """An engine for some samples of the problem in float64, on a meter of its own."""
+    def finer(self, problem: Problem) -> Engine | None:
+        """An engine that rounds less, for some of the samples and on a meter of its own; None if there is none."""
 
     def apart(self, problem: Problem) -> Engine:
         """The same with a meter of its own."""
@@ -264,44 +263,29 @@ class Engine(SoftEngine):
         float64 and then from differences: their entries of `cell`, `cost` and `slack` (m,) are overwritten.
         """
         problem = self.problem
-        index, loss = doubtful(problem, v, cell, cost, slack)
+        index, loss = self._doubtful(v, cell, cost, slack)
         lost = problem.a[index] @ loss
-        if not len(index):
+        matters = len(index) * problem.x.numel() <= soon or bool(lost > self.accuracy * (problem.a @ cost))
+        if not len(index) or not matters:
             return lost
-        if len(index) * problem.x.numel() > soon:
-            if not bool(lost > self.accuracy * (problem.a @ cost)):
-                return lost
-            if problem.x.dtype != torch.float64:
-                part = self.in_float64(replace(problem, y=problem.y[index], a=problem.a[index]))
-                part.accuracy = self.accuracy
-                cells, gap = part._two_nearest(v)
-                costs, gap = part._cost_to(cells), gap.to(slack.dtype)
-                lost = part._settled(v, cells, costs, gap, soon)
-                cell[index], cost[index], slack[index] = cells, costs, gap
-                return lost
-        lost = torch.zeros_like(lost)
-        x, top = problem.x.double(), float(v.max())
-        for some in torch.split(index, max(1, self._elements // max(x.shape))):
-            reduced = pairwise_exact(problem.y[some].double(), x, problem.p) - v
-            lowest, cell[some], second = two_lowest_in_rows(reduced)
-            cost[some] = paired(problem.y[some], problem.x[cell[some]], problem.p)
-            gap = second - lowest
-            slack[some] = gap.to(slack.dtype)
-            error = from_differences(lowest, top, x.shape[1], problem.p)
-            lost += problem.a[some] @ (2 * error - gap).clamp(min=0)
+        finer = self.finer(replace(problem, y=problem.y[index], a=problem.a[index]))
+        if finer is None:
+            return lost
+        finer.accuracy = self.accuracy
+        cells, gap = finer._two_nearest(v)
+        costs = finer._cost_to(cells)
+        lost = finer._settled(v, cells, costs, gap, soon)
+        cell[index], cost[index], slack[index] = cells, costs, gap.to(slack.dtype)
         return lost
+
+    def _doubtful(self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor) -> tuple[Tensor, Tensor]:
+        """As `doubtful`, for passes of this engine."""
+        return doubtful(self.problem, v, cell, cost, slack)
 
     def nearest(self, v: Tensor) -> Tensor:
         """Index of the point nearest in c - v to each sample here, (m,) int64, for a centred v: `hard` without sums."""
         self._count()
         return self._nearest(v)
-
-    def resolved(self, v: Tensor) -> Tensor:
-        """The same where expanded squares of this size hide the costs: in float64, and from differences."""
-        passes = self.in_float64(self.problem)
-        cell, slack = passes._two_nearest(v)
-        passes._settled(v, cell, passes._cost_to(cell), slack, SHARPENED)
-        return cell
 
     def softmin(self, v: Tensor, eta: float) -> Tensor:
         """Smoothed c-transform -eta log sum_i b_i exp((v_i - c)/eta) of every sample, (m,) float64."""

@@ -102,10 +102,19 @@ def _expanded(reach: Number, height: Number, norm: Number, d: int, p: float, u: 
     return power + u * ((16 if p in (1, 2) else 128) * reach + 3 * height)
 
 
-def from_differences(f: Tensor, top: float, d: int, p: float) -> Tensor:
-    """The same for minima f (k,) of costs from differences in float64, whose error is relative to the cost itself."""
+def doubtful_by_differences(
+    problem: Problem, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The same for a pass over costs from differences in float64, whose error is relative to the cost itself."""
+    if len(v) == 1:
+        return cell[:0], cost[:0]
+    top, d, p = float(v.max()), problem.x.shape[1], problem.p
+    f = cost - v[cell]
     reach, height = (f + top).clamp(min=0), f.abs().clamp(min=top)
-    return unit_roundoff(torch.float64) * (((d + 8) * max(p / 2, 1.0) + 16) * reach + 3 * height)
+    error = unit_roundoff(torch.float64) * (((d + 8) * max(p / 2, 1.0) + 16) * reach + 3 * height)
+    loss = 2 * error - slack
+    some = (loss > 0).nonzero()[:, 0]
+    return some, loss[some]
 
 
 def of_sums(mean: float, turnover: float, d: int, p: float) -> float:

@@ -44,7 +44,6 @@ from .multiscale import coarse_potential
 from .newton import UNDECIDED, anneal
 from .problem import Problem
 from .result import Coupling
-from .rounding import unresolved
 from .ties import distinct, shared
 
 GAIN = 3.0  # the gain is GAIN / (age + GAIN - 1): averages in which later batches weigh more, as age^(GAIN - 1)
@@ -242,18 +241,19 @@ class BatchSums:
     renewal: Smoothed | None
 
 
-def begin(engine: Engine, points: Tensor) -> Running:
+def begin(engine: Engine, points: Tensor, mean: float) -> Running:
     """The potential of a first batch, solved with a smoothing that depends on how many samples it has.
 
     Args:
         engine: passes over the batch.
+        mean: cost to the nearest point, which stands for the value until a second batch is measured.
         points: (n, d) in the stream's own coordinates.
     """
     problem = engine.problem
     zeros = torch.zeros_like(problem.b)
     v, overlap, eta, ambiguity, atoms = zeros, zeros.new_zeros(len(zeros), len(zeros)), 1.0, 1.0, 0.0
     if len(zeros) > 1:
-        least = max(least_smoothing(engine), COARSEST * engine.hard(zeros).mean)
+        least = max(least_smoothing(engine), COARSEST * mean)
         v, soft, eta = coarse_potential(engine, least)
         v, soft, eta = anneal(engine.subsample(FINE * len(v)), v, eta, least)
         sample = part_of(engine)
@@ -268,7 +268,7 @@ def begin(engine: Engine, points: Tensor) -> Running:
     worth = worth_of(problem)
     counters = Counters(
         p=problem.p, batches=1, samples=worth, age=1, eta=eta, ambiguity=ambiguity, renewed=1,
-        noise=0, mean=0, square=0, mean_noise=0, lagged=0, forgetting=0, atoms=atoms,
+        noise=0, mean=mean, square=0, mean_noise=0, lagged=0, forgetting=0, atoms=atoms,
     )  # fmt: skip
     return Running(
         potential=v, curvature=curvature, coupling=walls.coupling, pull=walls.pull, anchor=anchor,
@@ -303,10 +303,7 @@ def look_at(engine: Engine, v: Tensor, margin: float = 0.0) -> Look:
     if margin:
         cells, plan = shared(engine, v, margin)
         return _look(engine, v, cells.cell, plan)
-    look = _look(engine, v, engine.nearest(v), None)
-    if unresolved(engine.problem, float(look.value)):
-        return _look(engine, v, engine.resolved(v), None)
-    return look
+    return _look(engine, v, engine.nearest(v), None)
 
 
 def _look(engine: Engine, v: Tensor, cell: Tensor, plan: Coupling | None) -> Look:

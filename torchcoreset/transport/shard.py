@@ -183,8 +183,15 @@ class ShardEngine(Engine):
     def apart(self, problem: Problem) -> Engine:
         return type(self._inner)(problem)
 
-    def in_float64(self, problem: Problem) -> Engine:
-        return self._inner.in_float64(problem)
+    def finer(self, problem: Problem) -> Engine | None:
+        return self._inner.finer(problem)
+
+    def _doubtful(self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor) -> tuple[Tensor, Tensor]:
+        return self._inner._doubtful(v, cell, cost, slack)
+
+    @property
+    def rounding(self) -> float:
+        return self._inner.rounding
 
     def lists(self, v: Tensor, margin: Tensor, supply: Tensor) -> Entries:
         return self._inner.lists(v, margin, supply)

@@ -9,14 +9,12 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor
 
-from .choose import make_engine
+from .choose import make_engine, resolving_engine
 from .drift import Moments, features, first_moments, watched
-from .engine import Engine
 from .idle import ceiling, with_idle, without_idle
 from .multiscale import LEAST_SAMPLES
-from .problem import Problem, as_float64
+from .problem import Problem
 from .result import Coupling
-from .rounding import unresolved
 from .running import (
     FINE,
     Look,
@@ -233,7 +231,7 @@ def see(memory: Memory | None, problem: Problem, points: Tensor, samples: Tensor
     running = moved(memory.running, points, problem.b)
     if running is None:
         return None
-    look = look_at(_passes(problem, engine, running.numbers.mean), running.potential, running.numbers.margin)
+    look = look_at(resolving_engine(problem, engine, running.numbers.mean), running.potential, running.numbers.margin)
     return Seen(running=running, look=look, features=features(samples, problem.mean, memory.moments.origin))
 
 
@@ -263,7 +261,7 @@ def follow(
     if seen is None:
         return _first(problem, points, samples, engine)
     assert memory is not None  # it has been looked at with one
-    passes = _passes(problem, engine, seen.running.numbers.mean)
+    passes = resolving_engine(problem, engine, seen.running.numbers.mean)
     renewal = smoothed(passes, seen.running) if is_due(seen.running) else None
     sums = batch_sums(problem, seen.running, seen.look, renewal)
     least = 0.0 if renewal is None else least_smoothing(passes)
@@ -280,9 +278,9 @@ def follow(
 def _first(problem: Problem, points: Tensor, samples: Tensor, engine: str) -> Followed:
     """The first batch, which is measured at its own potential."""
     mean = make_engine(problem, engine).hard(torch.zeros_like(problem.b)).mean
-    passes = _passes(problem, engine, mean)
+    passes = resolving_engine(problem, engine, mean)
     small = problem.count <= max(LEAST_SAMPLES, FINE * len(problem.x))
-    running = begin(_passes(problem.whole(), engine, mean) if small else passes, points)
+    running = begin(resolving_engine(problem.whole(), engine, mean) if small else passes, points, mean)
     (origin,) = problem.added(problem.mean(samples.double()))
     here = look_at(passes, running.potential)
     seen = Seen(running=running, look=here, features=features(samples, problem.mean, origin))
@@ -290,14 +288,6 @@ def _first(problem: Problem, points: Tensor, samples: Tensor, engine: str) -> Fo
     moments = first_moments(origin, seen.features, running.numbers.samples)
     memory = Memory(running=running, moments=moments, drifts=problem.b.new_zeros(2))
     return _followed(problem.b, running.potential, seen.look, float(seen.look.value), memory, False)
-
-
-def _passes(problem: Problem, engine: str, mean: float) -> Engine:
-    """The engine asked for, or in float64, or from differences, where squares hide a mean cost like this."""
-    if not unresolved(problem, mean):
-        return make_engine(problem, engine)
-    problem = as_float64(problem)
-    return make_engine(problem, "differences" if unresolved(problem, mean) else engine)
 
 
 def _drifts(drifts: Tensor, batch: float, has_moved: bool) -> tuple[Tensor, bool]:
