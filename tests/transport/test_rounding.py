@@ -35,7 +35,7 @@ def test_no_minimum_lies_below_what_is_in_doubt(p: float, dtype: torch.dtype, ap
     engine = DenseEngine(problem)
     cell, slack = engine._two_nearest(v)
     cost = engine._cost_to(cell)
-    index, loss = doubtful(problem, v, cell, cost, slack)
+    index, loss = doubtful(problem, v, cell, cost, slack, problem.squares)
     lowest = torch.zeros(len(cell), dtype=torch.float64).index_add_(0, index, loss)
     truth = (pairwise_exact(problem.y.double(), problem.x.double(), p) - v).amin(1)
     assert bool((cost - v[cell] - lowest <= truth + 1e-13 * (1 + cost)).all())
@@ -87,7 +87,7 @@ def test_few_samples_of_a_cloud_are_in_doubt() -> None:
         v = 0.1 * normal(50, seed=2)
         engine = DenseEngine(problem)
         cell, slack = engine._two_nearest(v)
-        index, _ = doubtful(problem, v, cell, engine._cost_to(cell), slack)
+        index, _ = doubtful(problem, v, cell, engine._cost_to(cell), slack, problem.squares)
         assert len(index) <= 0.05 * 2000
 
 
@@ -99,7 +99,7 @@ def test_bfloat16_products_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = []
     for precision in ("highest", "high", "medium"):
         monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda precision=precision: precision)
-        counts.append(len(doubtful(problem, v, cell, engine._cost_to(cell), slack)[0]))
+        counts.append(len(doubtful(problem, v, cell, engine._cost_to(cell), slack, problem.squares)[0]))
     assert counts == sorted(counts)
     assert counts[0] < counts[-1]
 

@@ -211,7 +211,7 @@ class DifferencesEngine(DenseEngine):
     def finer(self, problem: Problem) -> Engine | None:
         return None
 
-    def _doubtful(self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor) -> tuple[Tensor, Tensor]:
+    def _doubts(self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
         return doubtful_by_differences(self.problem, v, cell, cost, slack)
 
     @property

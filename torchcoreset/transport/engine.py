@@ -28,8 +28,6 @@ from .rounding import EXACT_MASS, RESOLUTION, SUMMED, doubtful, of_sums
 # slower on CPUs, smaller ones are bound by launch time).
 CHUNK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}
 PICKED = 1 << 23  # numbers of samples that are picked out at once: 32 MiB in float32
-# Differences that take no longer than a few small calls, and the part of a pass that they may take in any case.
-SOON, MANY = 1 << 17, 64
 SHARPENED = 1 << 27  # differences that are worth a sharper bound in the end
 HUGE = 1 << 24  # samples beyond which a subsample is not the head of a shuffle of all
 # 2^-46 is 1e-14, below what a sum of float32 shares resolves, and its square times a weight of 1e-9 is still
@@ -212,61 +210,72 @@ class Engine(SoftEngine):
         """
         if near is None:
             cell, slack = self._two_nearest(self._centred(v))
-            cost, looked = self._cost_to(cell), len(cell)
-        else:
-            cell, cost, slack, looked = self._renewed(v, near)
-        return self._summed(v, cell, cost, slack, looked)
+            return self._summed(v, cell, self._cost_to(cell), slack, None, len(cell))
+        cell, cost, slack, close = self._renewed(v, near)
+        return self._summed(v, cell, cost, slack, close, len(close))
 
     def sharpened(self, cells: HardPass) -> HardPass:
         """The same cells, with less in doubt where looking at it again takes no longer than a second or so."""
         cell, cost, slack = cells.cell.clone(), cells.cost.clone(), cells.slack.clone()
-        return self._summed(cells.potential, cell, cost, slack, 0, soon=SHARPENED)
+        return self._summed(cells.potential, cell, cost, slack, None, 0, SHARPENED)
 
     def _centred(self, v: Tensor) -> Tensor:
         return v - self.problem.b @ v  # an offset moves no cell, but digits would go to it
 
     def _summed(
-        self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor, looked: int, soon: int | None = None
+        self,
+        v: Tensor,
+        cell: Tensor,
+        cost: Tensor,
+        slack: Tensor,
+        among: Tensor | None,
+        looked: int,
+        affordable: int = 0,
     ) -> HardPass:
-        """The pass that has found these, which are overwritten where rounding leaves doubts."""
+        """The pass that has found these, which are overwritten where rounding leaves doubts.
+
+        Only the samples `among` which doubts may be, or all, are looked at for them; `looked` have been looked at.
+        """
         problem, centred = self.problem, self._centred(v)
-        if soon is None:
-            soon = max(SOON, problem.y.numel() * len(v) // MANY)
-        lost = self._settled(centred, cell, cost, slack, soon)
+        lost = self._settled(centred, cell, cost, slack, among, affordable)
         held, costs, lost, count = problem.added(self._held(cell), problem.a @ cost, lost, problem.a.new_tensor(looked))
         self.meter.spent += float(count) * len(v) / self.meter.unit
         mass, mean = self._mass(held), float(costs)
-        turnover = float((mass + problem.b) @ centred.abs()) * (EXACT_MASS if problem.equal else SUMMED)
-        error = float(lost) + of_sums(mean, turnover, problem.x.shape[1], problem.p)
+        turnover = (mass + problem.b) @ centred.abs() * (EXACT_MASS if problem.equal else SUMMED)
+        error = float(lost + of_sums(mean, turnover, problem.x.shape[1], problem.p))
         dual = mean + float(centred @ (problem.b - mass)) - (error if error > RESOLUTION * mean else 0.0)
         return HardPass(v, cell, cost, slack, mass, mean, error, dual)
 
-    def _renewed(self, v: Tensor, near: HardPass) -> tuple[Tensor, Tensor, Tensor, int]:
-        """Cells, costs and slacks at v, (m,), from those at a potential near it, and how many samples were looked at.
+    def _renewed(self, v: Tensor, near: HardPass) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Cells, costs and slacks at v, (m,), from those at a potential near it, and which samples were looked at.
 
         No sample stays farther behind its second nearest point than the largest rise is above that of its own cell.
         """
         problem, rise, centred = self.problem, v - near.potential, self._centred(v)
         slack = near.slack - (rise.max() - rise).to(near.slack.dtype)[near.cell]
         cell, cost = near.cell.clone(), near.cost.clone()
-        close, _ = doubtful(problem, centred, cell, cost, slack)
+        close, _ = self._doubtful(centred, cell, cost, slack, None)
         for some in torch.split(close, max(1, PICKED // problem.x.shape[1])) if len(close) else ():
             part = self.apart(replace(problem, y=problem.y[some], a=problem.a[some]))
             cell[some], slack[some] = part._two_nearest(centred)
             cost[some] = part._cost_to(cell[some])
-        return cell, cost, slack, len(close)
+        return cell, cost, slack, close
 
-    def _settled(self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor, soon: int) -> Tensor:
+    def _settled(
+        self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor, among: Tensor | None, affordable: int
+    ) -> Tensor:
         """How far the mean of the minima of c - v may lie below what was found, 0-d.
 
-        Where that matters or takes at most `soon` differences, samples whose cell is in doubt are looked at again, in
-        float64 and then from differences: their entries of `cell`, `cost` and `slack` (m,) are overwritten.
+        Where that matters, or takes no more than the `affordable` number of differences, samples whose cell is in doubt
+        are looked at again, in float64 and then from differences: their entries of `cell`, `cost` and `slack` (m,) are
+        overwritten.
         """
         problem = self.problem
-        index, loss = self._doubtful(v, cell, cost, slack)
+        index, loss = self._doubtful(v, cell, cost, slack, among)
         lost = problem.a[index] @ loss
-        matters = len(index) * problem.x.numel() <= soon or bool(lost > self.accuracy * (problem.a @ cost))
-        if not len(index) or not matters:
+        if not len(index):
+            return lost
+        if len(index) * problem.x.numel() > affordable and not bool(lost > self.accuracy * (problem.a @ cost)):
             return lost
         finer = self.finer(replace(problem, y=problem.y[index], a=problem.a[index]))
         if finer is None:
@@ -274,13 +283,22 @@ class Engine(SoftEngine):
         finer.accuracy = self.accuracy
         cells, gap = finer._two_nearest(v)
         costs = finer._cost_to(cells)
-        lost = finer._settled(v, cells, costs, gap, soon)
+        lost = finer._settled(v, cells, costs, gap, None, affordable)
         cell[index], cost[index], slack[index] = cells, costs, gap.to(slack.dtype)
         return lost
 
-    def _doubtful(self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor) -> tuple[Tensor, Tensor]:
-        """As `doubtful`, for passes of this engine."""
-        return doubtful(self.problem, v, cell, cost, slack)
+    def _doubtful(
+        self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor, among: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """As `doubtful`, for passes of this engine, among some samples or all."""
+        if among is None:
+            return self._doubts(v, cell, cost, slack, self.problem.squares)
+        index, loss = self._doubts(v, cell[among], cost[among], slack[among], self.problem.squares[among])
+        return among[index], loss
+
+    def _doubts(self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
+        """The same of samples with these cells, costs, slacks and squared norms."""
+        return doubtful(self.problem, v, cell, cost, slack, squares)
 
     def nearest(self, v: Tensor) -> Tensor:
         """Index of the point nearest in c - v to each sample here, (m,) int64, for a centred v: `hard` without sums."""

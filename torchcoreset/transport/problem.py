@@ -59,11 +59,6 @@ class Problem:
         """Square of the norm of each sample, (m,) in the dtype of the samples."""
         return self.y.square().sum(1)
 
-    @cached_property
-    def longest(self) -> float:
-        """The largest norm of a sample here."""
-        return math.sqrt(float(self.squares.max()))
-
     @property
     def square(self) -> float:
         """Mean square of the norm of a sample."""
@@ -222,11 +217,11 @@ def without_offset(x: Tensor, y: Tensor, largest: float) -> tuple[Tensor, Tensor
     limits = torch.finfo(x.dtype)
     spacing = max(math.ldexp(limits.eps, math.frexp(largest)[1]), limits.tiny * limits.eps)  # that of denormals
     shift = (column_medians(x) / spacing).round() * spacing
-    # Most columns of floats without an offset show in a few rows that they would be rounded.
-    shift = shift * (_exact(x, shift) & _exact(y[:SHOWN], shift))
-    if len(y) > SHOWN and bool(shift.any()):
-        shift = shift * _exact(y, shift)
-    return (x - shift, y - shift) if bool(shift.any()) else (x, y)
+    for rows in (x, y[:SHOWN], y[SHOWN:]):  # most columns of floats show in a few rows that they would be rounded
+        if not bool(shift.any()):
+            return x, y
+        shift = shift * _exact(rows, shift)
+    return x - shift, y - shift
 
 
 def offset_of(problem: Problem, points: Any) -> Tensor:

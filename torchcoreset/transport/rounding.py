@@ -40,32 +40,36 @@ def unit_roundoff(dtype: torch.dtype) -> float:
     return 2.0**-53
 
 
-def doubtful(problem: Problem, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor) -> tuple[Tensor, Tensor]:
+def doubtful(
+    problem: Problem, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor, squares: Tensor
+) -> tuple[Tensor, Tensor]:
     """Samples whose nearest point in c - v may be another than the cell that a pass has found.
 
     Args:
         problem: in whose dtype the pass was computed, from expanded squares.
         v: (n,) potential as it went into the pass, near its mean.
-        cell: (m,) the cells found.
-        cost: (m,) float64 cost to their points.
-        slack: (m,) computed distance in c - v to the second nearest point, or less.
+        cell: (k,) the cells of some samples, as found.
+        cost: (k,) float64 cost to their points.
+        slack: (k,) computed distance in c - v to the second nearest point, or less.
+        squares: (k,) of their norms.
 
     Returns:
-        Their indices (k,), and how far their minimum may lie below what was found, (k,) float64.
+        Their places among these, and how far their minimum may lie below what was found, (k,) float64.
     """
-    if len(v) == 1:
+    if len(v) == 1 or not len(cell):
         return cell[:0], cost[:0]
     u, d, p = unit_roundoff(problem.x.dtype), problem.x.shape[1], problem.p
     # All samples against the largest error of any first: after that there are few left.
     top = float(v.max())
     most = float(cost.max()) - float(v.min())
-    largest = _expanded(max(most + top, 0.0), max(most, top), problem.longest, d, p, u)
+    longest = float(squares.max()) ** 0.5
+    largest = _expanded(max(most + top, 0.0), max(most, top), longest, d, p, u)
     index = (slack <= 2 * largest).nonzero()[:, 0]
     if not len(index):
         return index, cost[:0]
     f = cost[index] - v[cell[index]]
     reach, height = (f + top).clamp(min=0), f.abs().clamp(min=top)
-    error = _expanded(reach, height, problem.squares[index].double().sqrt(), d, p, u)
+    error = _expanded(reach, height, squares[index].double().sqrt(), d, p, u)
     loss = 2 * error - slack[index]
     some = loss > 0
     return index[some], loss[some]
@@ -117,7 +121,7 @@ def doubtful_by_differences(
     return some, loss[some]
 
 
-def of_sums(mean: float, turnover: float, d: int, p: float) -> float:
+def of_sums(mean: float, turnover: Tensor, d: int, p: float) -> Tensor:
     """Rounding error of the semi-dual summed in float64.
 
     Args:

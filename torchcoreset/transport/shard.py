@@ -186,8 +186,8 @@ class ShardEngine(Engine):
     def finer(self, problem: Problem) -> Engine | None:
         return self._inner.finer(problem)
 
-    def _doubtful(self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor) -> tuple[Tensor, Tensor]:
-        return self._inner._doubtful(v, cell, cost, slack)
+    def _doubts(self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
+        return self._inner._doubts(v, cell, cost, slack, squares)
 
     @property
     def rounding(self) -> float:

@@ -67,6 +67,7 @@ REST, LEFT = 0.1, 1.0
 BUDGET = 0.5  # tolerances that balancing may waste: the rest is for what potential and samples out of its sight lack
 BY_WAY_OF = (1e-3, 1e-5)  # parts of the value that may be wasted on the way to an exact plan: up to twice as fast
 ROUNDED = 0.05  # tolerances that rounding may take from a lower bound before samples in doubt are looked at again
+BLUNT = 1e-10  # part of the mean cost that rounding may take from the bound that is returned, where it costs little
 ROW_ELEMENTS = 256  # of a movable sample with its list and what is made of it, roughly, where there are lists
 MOVABLE_ELEMENTS = 1 << 26  # of the float64 cost block of the samples that may move: 512 MiB
 # The same in the first round, held twice: 256 MiB. Beyond, lists take a tenth of that, and what they lead to is better.
@@ -388,7 +389,7 @@ class Solver:
 
     def _result(self, status: Status) -> Transport:
         assert self.plan is not None, "every run balances"
-        if not self.roughly and self.highest.error > RESOLUTION * self.highest.mean:
+        if not self.roughly and self.highest.error > BLUNT * self.highest.mean:
             self.best = self.engine.sharpened(self.highest)
         best = self.highest
         shift = self.problem.b @ best.potential
