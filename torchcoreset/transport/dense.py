@@ -30,6 +30,7 @@ SPARSE_FROM = 256  # points from which lists pay on a CPU; a GPU needs them only
 SPARSE_FILL = 0.25  # part of all pairs beyond which lists cost more than they save
 SUPPLY = 2  # times its weight of samples that list a point: one with less could starve
 CHUNK = 1 << 22  # elements of a block with all samples of some points
+SMALL = 1 << 16  # differences that take no longer than a product in float64
 DECIDED = 1e-3  # a sample that sends less than this away from its first point adds nothing to the curvature
 
 
@@ -46,7 +47,7 @@ class DenseEngine(Engine):
         return self.problem.squares
 
     def finer(self, problem: Problem) -> Engine | None:
-        if problem.x.dtype == torch.float64:
+        if problem.x.dtype == torch.float64 or len(problem.y) * problem.x.numel() <= SMALL:
             return DifferencesEngine(problem)
         return DenseEngine(as_float64(problem))
 

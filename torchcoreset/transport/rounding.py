@@ -60,8 +60,8 @@ def doubtful(
         return cell[:0], cost[:0]
     u, d, p = unit_roundoff(problem.x.dtype), problem.x.shape[1], problem.p
     # All samples against the largest error of any first: after that there are few left.
-    top = float(v.max())
-    most = float(cost.max()) - float(v.min())
+    low, top = torch.stack(torch.aminmax(v)).tolist()
+    most = float(cost.max()) - low
     longest = float(squares.max()) ** 0.5
     largest = _expanded(max(most + top, 0.0), max(most, top), longest, d, p, u)
     index = (slack <= 2 * largest).nonzero()[:, 0]
