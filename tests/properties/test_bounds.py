@@ -114,6 +114,12 @@ def test_bounds_hold_whatever_the_data(part: int) -> None:
         check(seed)
 
 
+@pytest.mark.parametrize("seed", [544, 7388])
+def test_groups_that_are_not_cut_apart(seed: int) -> None:
+    """A poor potential costs far more than a plan, and squares hide the costs that mass is moved by."""
+    check(seed)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(8))
 def test_bounds_hold_on_many_draws(part: int) -> None:

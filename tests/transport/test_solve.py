@@ -19,6 +19,7 @@ from torch import Tensor
 
 import torchcoreset as tc
 from torchcoreset.testing import DISCRETE_PROBLEMS, E1, LINE_PROBLEMS, line_transport
+from torchcoreset.transport import offered as offered_module
 from torchcoreset.transport import solver as solver_module
 from torchcoreset.transport.balance_lists import Lists
 from torchcoreset.transport.curvature import Curvature, Learning
@@ -323,7 +324,7 @@ def test_no_more_costs_are_held_than_the_limit(monkeypatch: pytest.MonkeyPatch) 
     optimum = tc.transport(x, y, exact=True).value
     monkeypatch.setattr(solver_module, "balance", counted)
     monkeypatch.setattr(solver_module, "MOVABLE_ELEMENTS", 20 * 100)
-    monkeypatch.setattr(solver_module, "QUOTA", 10_000)
+    monkeypatch.setattr(offered_module, "QUOTA", 10_000)
     result = tc.transport(x, y, tolerance=1e-2)
     assert result.lower <= optimum * (1 + 1e-12)
     assert optimum <= result.value * (1 + 1e-12)

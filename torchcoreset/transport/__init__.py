@@ -18,6 +18,7 @@ drift       whether the stream has moved       stream    one batch of it, measur
 ranks       processes that sum and gather      shard     a problem whose samples lie on several of them
 movable     the samples that may change cell   listing   where they may go
 idle        points of weight zero                  groups    what is so far apart that no mass crosses
+offered     which samples may change cell
 rounding    what it may hide of a lower bound      whole     labels from a plan: each sample to one point
 ties        samples of a stream that several points want equally
 extent      median, scale and diameter of a measure

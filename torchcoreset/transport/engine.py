@@ -165,9 +165,10 @@ class Engine(SoftEngine):
 
     Attributes:
         accuracy: part of the mean cost that rounding may take from a lower bound before samples are looked at again.
+        value: cost of a plan, if one is known: cells of a poor potential may cost far more.
     """
 
-    accuracy = 1e-6
+    accuracy, value = 1e-6, math.inf
 
     def __init__(self, problem: Problem, meter: Meter | None = None) -> None:
         super().__init__(problem, meter)
@@ -275,12 +276,13 @@ class Engine(SoftEngine):
         lost = problem.a[index] @ loss
         if not len(index):
             return lost
-        if len(index) * problem.x.numel() > affordable and not bool(lost > self.accuracy * (problem.a @ cost)):
+        most = self.accuracy * (problem.a @ cost).clamp(max=self.value)
+        if len(index) * problem.x.numel() > affordable and not bool(lost > most):
             return lost
         finer = self.finer(replace(problem, y=problem.y[index], a=problem.a[index]))
         if finer is None:
             return lost
-        finer.accuracy = self.accuracy
+        finer.accuracy, finer.value = self.accuracy, self.value
         cells, gap = finer._two_nearest(v)
         costs = finer._cost_to(cells)
         lost = finer._settled(v, cells, costs, gap, None, affordable)

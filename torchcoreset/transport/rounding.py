@@ -75,11 +75,11 @@ def doubtful(
     return index[some], loss[some]
 
 
-def unresolved(problem: Problem, mean: float) -> bool:
-    """Whether the mean error of expanded squares is more than a hundredth of a mean cost like this."""
-    u, d = unit_roundoff(problem.x.dtype), problem.x.shape[1]
+def unresolved(problem: Problem, mean: float, part: float = HIDDEN, dtype: torch.dtype | None = None) -> bool:
+    """Whether expanded squares, in this or another dtype, err by more than a part of a mean cost like this."""
+    u, d = unit_roundoff(dtype or problem.x.dtype), problem.x.shape[1]
     # Of the square of a typical distance, and so p / 2 times that of its power.
-    most = HIDDEN * max(mean, 0.0) ** (2 / problem.p) / (2 * problem.p * (d + 8) * u)
+    most = part * max(mean, 0.0) ** (2 / problem.p) / (2 * problem.p * (d + 8) * u)
     return bool(d * problem.largest**2 > most and problem.square > most)  # the first is free, hardly ever so large
 
 

@@ -28,12 +28,12 @@ from .engine import Engine, HardPass
 from .line import sorted_transport
 from .listing import listed
 from .market import DUST
-from .movable import Movable, within_quota
 from .multiscale import coarse_potential, coarse_sample
 from .newton import anneal, next_eta, settle, target_ambiguity
+from .offered import offered
 from .problem import Problem
 from .result import Coupling, Status, Transport
-from .rounding import RESOLUTION
+from .rounding import RESOLUTION, unresolved
 
 FINE = 100  # samples a point in the last subsample
 MOST = 1 << 18  # samples in it: their lists fill some hundred MiB
@@ -55,9 +55,6 @@ ROUNDS = 8  # of balancing, each with four times as many movable samples
 # The same where a plan that is not as good as hoped does as well, and the tolerances within which that of the first
 # round does: with 1,000 points and 331,000 samples a second round takes 3 to 10 seconds, a first one 1.
 FEW_ROUNDS, ROUGH = 2, 3.0
-QUOTA = 16  # movable samples in every cell, beyond what its own surplus asks for
-STARVED = 0.5  # part of its weight that a cell lacks, from which samples are offered to it wherever they are
-STARVED_ELEMENTS = 1 << 22  # of a block of costs of all samples to starved points
 # Points up to which movable samples know their costs to all of them: the first, since lists are 1.5 to 5 times faster
 # beyond (measured); the second where much has to move far, or lists led nowhere.
 DENSE_BALANCE, MOST_DENSE = 256, 4096
@@ -66,7 +63,9 @@ DENSE_BALANCE, MOST_DENSE = 256, 4096
 REST, LEFT = 0.1, 1.0
 BUDGET = 0.5  # tolerances that balancing may waste: the rest is for what potential and samples out of its sight lack
 BY_WAY_OF = (1e-3, 1e-5)  # parts of the value that may be wasted on the way to an exact plan: up to twice as fast
-ROUNDED = 0.05  # tolerances that rounding may take from a lower bound before samples in doubt are looked at again
+# Tolerances that rounding may take from a lower bound before samples in doubt are looked at again, and from the costs
+# that mass is moved by.
+ROUNDED = 0.05
 BLUNT = 1e-10  # part of the mean cost that rounding may take from the bound that is returned, where it costs little
 ROW_ELEMENTS = 256  # of a movable sample with its list and what is made of it, roughly, where there are lists
 MOVABLE_ELEMENTS = 1 << 26  # of the float64 cost block of the samples that may move: 512 MiB
@@ -295,21 +294,24 @@ class Solver:
         problem, v = self.problem, cells.potential
         n = len(problem.x)
         surplus = cells.mass - problem.b
-        movable = self._movable(cells, surplus, widen)
+        limit = max(n, MOVABLE_ELEMENTS // (n if n <= MOST_DENSE else ROW_ELEMENTS))
+        movable = offered(problem, cells, surplus, widen, limit, self.engine.meter)
         arguments = tuple(t.cpu().numpy() for t in (movable.cell, movable.a, surplus, v))
         parts = (*BY_WAY_OF, 0.0) if self.exact else (BUDGET * self.tolerance / widen,)
         # At a potential far from the best, samples may lie in cells that cost far more than the plan does.
-        budgets = [part * min(cells.mean, self.value) for part in parts]
+        mean = min(cells.mean, self.value)
+        budgets = [part * mean for part in parts]
+        hidden = unresolved(problem, mean, ROUNDED * self.tolerance, torch.float64)
         allowance = 16 * problem.rounding
         near = widen == 1 and _marginal_error(cells, problem) <= max(NEAR, self.grain)
         large = widen == 1 and len(movable.y) * n > DENSE_ELEMENTS
         if n > MOST_DENSE or ((near or large) and n > DENSE_BALANCE):
             few = Problem(x=problem.x, b=problem.b, y=movable.y, a=movable.a, equal=problem.equal, p=problem.p)
-            part = self.engine.apart(few)  # not counted as a pass
+            part = (self.engine.finer(few) if hidden else None) or self.engine.apart(few)  # not counted as a pass
             lists = listed(part, movable.cell, movable.slack, v, -surplus, widen)
             balanced = balance_lists(lists, *arguments, allowance=allowance, budgets=budgets)
         else:
-            block = pairwise_exact if self.exact and problem.p < 2 else pairwise
+            block = pairwise_exact if hidden or (self.exact and problem.p < 2) else pairwise
             cost = block(movable.y.double(), problem.x.double(), problem.p).cpu().numpy()
             balanced = balance(cost, *arguments, allowance=allowance, budgets=budgets)
         rows, cols, mass = (
@@ -331,46 +333,6 @@ class Solver:
         self.keep_plan(plan, value)
         return torch.from_numpy(balanced.potential).to(v)
 
-    def _movable(self, cells: HardPass, surplus: Tensor, widen: int) -> Movable:
-        """The samples that may change cell: those of each cell with the least slack, and what starved cells want."""
-        problem = self.problem
-        n, m = len(problem.x), problem.count
-        quota = widen * (QUOTA + 4 * surplus.abs() * m + 2 * float(surplus.abs().sum()) * m / n)
-        limit = max(n, MOVABLE_ELEMENTS // (n if n <= MOST_DENSE else ROW_ELEMENTS))
-        held = problem.totals(_counts(cells.cell, n))
-        whole = bool((quota >= held).all())
-        quota = torch.minimum(quota, held)
-        quota *= min(1.0, limit / float(quota.sum()))
-        order = _least_slack(cells.cell, cells.slack, quota.ceil())
-        order = order[torch.argsort(cells.cell[order], stable=True)]
-        order = order[within_quota(cells.cell[order], quota) & (problem.a[order] > 0)]
-        movable = problem.gathered(_those(problem, cells, order), quota)
-        starved = (-surplus > STARVED * problem.b).nonzero()[:, 0]
-        if whole or not len(starved):
-            return movable
-        new = torch.ones_like(cells.cell, dtype=torch.bool)
-        new[movable.index[movable.index >= 0]] = False
-        cheapest = self._cheapest(cells, starved, surplus, widen)
-        more = _those(problem, cells, cheapest[new[cheapest]])
-        return movable.with_more(problem.gathered(more, torch.full_like(quota, math.inf)))
-
-    def _cheapest(self, cells: HardPass, starved: Tensor, surplus: Tensor, widen: int) -> Tensor:
-        """Indices of the samples that lose least by going to one of these cells.
-
-        Its boundary is not where samples have little slack to their second nearest point: the cell may be nobody's.
-        """
-        problem = self.problem
-        least = torch.where(problem.a > 0, cells.cost - cells.potential[cells.cell], math.inf)
-        found = []
-        for points in torch.split(starved, max(1, STARVED_ELEMENTS // len(problem.y))):
-            lacking = float(-surplus[points].min()) * problem.count
-            count = min(len(problem.y), math.ceil(widen * (QUOTA + 4 * lacking)))
-            loss = pairwise(problem.y, problem.x[points], problem.p) - least[:, None]
-            found.append(loss.topk(count, dim=0, largest=False).indices.flatten())
-        self.engine.meter.spent += len(starved) / len(problem.x)
-        unique: Tensor = torch.unique(torch.cat(found))
-        return unique
-
     def keep_plan(self, plan: Coupling, value: float) -> None:
         """Keep the plan if it is better; what no path could move is first spread over whoever lacks it."""
         received = plan.column_sums()
@@ -386,10 +348,12 @@ class Solver:
             value = plan_cost(self.problem, plan)
         if value < self.value:
             self.value, self.plan = value, plan
+            self.engine.value = value
 
-    def _result(self, status: Status) -> Transport:
+    def _result(self, otherwise: Status) -> Transport:
+        """What was found, with this status if the bounds have not met."""
         assert self.plan is not None, "every run balances"
-        if not self.roughly and self.highest.error > BLUNT * self.highest.mean:
+        if not self.roughly and self.highest.error > BLUNT * min(self.highest.mean, self.value):
             self.best = self.engine.sharpened(self.highest)
         best = self.highest
         shift = self.problem.b @ best.potential
@@ -403,30 +367,8 @@ class Solver:
             cell_mass=best.mass,
             marginal_error=_marginal_error(best, self.problem),
             steps=self.steps,
-            status=status,
+            status=Status.CONVERGED if self.gap <= self.tolerance else otherwise,
         )
-
-
-def _least_slack(cell: Tensor, slack: Tensor, quota: Tensor) -> Tensor:
-    """Indices of samples by their slack: at least the `quota` (n,) of each cell with the least."""
-    m, n = len(cell), len(quota)
-    near = 2 * int(quota.clamp(max=m).sum())
-    if near >= m:
-        return torch.argsort(slack)
-    order = slack.topk(near, largest=False).indices
-    # Where samples are sparse, slacks are larger: such cells are looked at on their own.
-    lacking = _counts(cell[order], n) < torch.minimum(quota, _counts(cell, n))
-    rest = lacking[cell].nonzero()[:, 0]
-    return torch.cat((order[~lacking[cell[order]]], rest[torch.argsort(slack[rest])]))
-
-
-def _those(problem: Problem, cells: HardPass, index: Tensor) -> Movable:
-    """Samples of this process by their indices."""
-    return Movable(problem.y[index], problem.a[index], cells.cell[index], cells.slack[index], index)
-
-
-def _counts(cell: Tensor, n: int) -> Tensor:
-    return torch.bincount(cell, minlength=n)
 
 
 def _marginal_error(cells: HardPass, problem: Problem) -> float:
