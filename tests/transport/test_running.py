@@ -7,25 +7,13 @@ import torch
 from torch import Tensor
 
 from torchcoreset.testing import NORMAL
+from torchcoreset.transport.batch import BatchSums, batch_sums, look_at, smoothed, worth_of
 from torchcoreset.transport.boundaries import Boundaries, boundaries, carried
 from torchcoreset.transport.choose import make_engine
+from torchcoreset.transport.idle import ceiling
 from torchcoreset.transport.problem import Problem, make_problem
-from torchcoreset.transport.running import (
-    GAIN,
-    BatchSums,
-    Running,
-    advance,
-    batch_sums,
-    begin,
-    ceiling,
-    is_due,
-    look_at,
-    moved,
-    rejuvenated,
-    smoothed,
-    surprise,
-    worth_of,
-)
+from torchcoreset.transport.running import advance, begin, is_due, moved, rejuvenated, surprise
+from torchcoreset.transport.state import GAIN, Running
 
 either_power = pytest.mark.parametrize("p", [1, 2])
 
@@ -104,7 +92,7 @@ def test_a_step_is_newtons_times_the_gain() -> None:
     x, b = normal(4, 2), torch.full((4,), 0.25).double()
     running, _ = begun(x, normal(400, 2, seed=1))
     sums = sums_of(running, x, normal(400, 2, seed=2))
-    after = advance(running, sums, b, 1e-12, 0.0)
+    after = advance(running, sums, b, 0.0)
     gain = GAIN / (2 + GAIN - 1)
     laplacian = torch.diag(after.curvature.sum(1) - after.curvature.diagonal()) - after.curvature
     laplacian.fill_diagonal_(0)
@@ -121,7 +109,7 @@ def test_what_is_remembered_is_never_written_to() -> None:
     before = {name: value.clone() for name, value in running.__dict__.items() if isinstance(value, Tensor)}
     after = moved(running, x + 0.1, problem.b)
     for seed in range(6):
-        after = advance(after, sums_of(after, x + 0.1, normal(50, 2, seed=seed)), problem.b, 1e-12, 0.0)
+        after = advance(after, sums_of(after, x + 0.1, normal(50, 2, seed=seed)), problem.b, 0.0)
     rejuvenated(after)
     assert all(torch.equal(getattr(running, name), value) for name, value in before.items())
 
@@ -131,7 +119,7 @@ def test_the_potential_stays_centred_over_ten_thousand_steps() -> None:
     y = torch.arange(4.0).double()[:, None]
     running, _ = begun(x, y)
     for k in range(10_000):
-        running = advance(running, sums_of(running, x, y[k % 4 : k % 4 + 1]), b, 1e-12, 0.0)
+        running = advance(running, sums_of(running, x, y[k % 4 : k % 4 + 1]), b, 0.0)
     assert abs(float(running.potential.mean())) < 1e-9
     assert -81 < float(running.potential[0] - running.potential[1]) < -59
 
@@ -144,7 +132,7 @@ def test_an_empty_cell_that_is_overdue_rises_to_the_nearest_sample() -> None:
     sums = sums_of(running, x, y)
     assert sums.ceiling is not None
     assert sums.ceiling[:2].isinf().all()
-    after = advance(running, sums, torch.full((3,), 1 / 3).double(), 1e-12, 0.0)
+    after = advance(running, sums, torch.full((3,), 1 / 3).double(), 0.0)
     reduced = (y - x.t()).square() - after.potential
     assert float((reduced[:, 2] - reduced[:, :2].amin(1)).min()) < 2.0
 

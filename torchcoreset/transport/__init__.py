@@ -13,6 +13,7 @@ untangle    a rough potential where Newton is lost
 solver      from a problem to bounds that meet        solve     `transport`: the public way in
 sinkhorn    entropic transport at a given eta         geomloss  the same by geomloss' iteration
 entropic    what an entropic potential is worth       result    what comes back
+state       what is remembered of a stream     batch         what a batch shows of it
 running     the potential of a stream          boundaries    how it moves with the points
 drift       whether the stream has moved       stream    one batch of it, measured and remembered
 ranks       processes that sum and gather      shard     a problem whose samples lie on several of them

@@ -9,26 +9,15 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor
 
+from .batch import FINE, Look, batch_sums, look_at, smoothed
 from .choose import make_engine, resolving_engine
 from .drift import Moments, features, first_moments, watched
 from .idle import ceiling, with_idle, without_idle
 from .multiscale import LEAST_SAMPLES
 from .problem import Problem
 from .result import Coupling
-from .running import (
-    FINE,
-    Look,
-    Running,
-    advance,
-    batch_sums,
-    begin,
-    is_due,
-    least_smoothing,
-    look_at,
-    moved,
-    rejuvenated,
-    smoothed,
-)
+from .running import advance, begin, is_due, moved, rejuvenated
+from .state import Running
 
 # Batches remembered, and samples a point among them, before a stream is tracked.
 WARM_BATCHES, WARM_SAMPLES = 10.0, 10.0
@@ -261,11 +250,11 @@ def follow(
     if seen is None:
         return _first(problem, points, samples, engine)
     assert memory is not None  # it has been looked at with one
-    passes = resolving_engine(problem, engine, seen.running.numbers.mean)
-    renewal = smoothed(passes, seen.running) if is_due(seen.running) else None
+    renewal = None
+    if is_due(seen.running):
+        renewal = smoothed(resolving_engine(problem, engine, seen.running.numbers.mean), seen.running)
     sums = batch_sums(problem, seen.running, seen.look, renewal)
-    least = 0.0 if renewal is None else least_smoothing(passes)
-    after = advance(seen.running, sums, problem.b, least, forgetting)
+    after = advance(seen.running, sums, problem.b, forgetting)
     share = sums.worth / after.numbers.typical
     moments, has_moved = watched(memory.moments, seen.features, sums.worth, share, forgetting)
     drifts, is_new = _drifts(memory.drifts, after.numbers.batches, has_moved)
