@@ -32,6 +32,7 @@ from torch import Tensor, nn
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 LISTS = (list, tuple, deque)
+NUMBERS = frozenset((bool, int, float))
 WHOLE = 2.0**53  # size from which float64 skips whole numbers
 LOST = 2.0**-10  # part of the range of a table below which neighbouring numbers have to be apart
 
@@ -48,9 +49,9 @@ def float_tensor(values: Any, name: str) -> Tensor:
     default = torch.get_default_dtype()
     if tensor.is_floating_point() or tensor.numel() == 0 or most_of(tensor.dtype) <= exact_up_to(default):
         return tensor.to(default)
-    wide = tensor.to(torch.float64)
-    largest = check_whole(wide, name)
-    return wide.to(default) if largest <= exact_up_to(default) else wide
+    # torch finds no extremes of large unsigned numbers.
+    largest = check_whole(tensor if tensor.dtype in (torch.int32, torch.int64) else tensor.to(torch.float64), name)
+    return tensor.to(default if largest <= exact_up_to(default) else torch.float64)
 
 
 def real_tensor(values: Any, name: str) -> Tensor:
@@ -91,7 +92,7 @@ def most_of(dtype: torch.dtype) -> float:
 
 
 def check_whole(numbers: Tensor, name: str) -> float:
-    """The largest size among whole numbers read as float64; ValueError if they may have lost digits."""
+    """The largest size among whole numbers; ValueError if they lose digits as float64, or have, if that they are."""
     low, high = (float(end) for end in torch.aminmax(numbers))
     largest = max(-low, high)
     if largest >= WHOLE:
@@ -221,9 +222,11 @@ def _tensor(values: Any, name: str) -> Tensor:
     if is_array(values):
         return torch.from_numpy(_array(values, name))
     if isinstance(values, LISTS):
-        if any(isinstance(value, Tensor) or (is_array(value) and not is_number(value)) for value in values):
+        if not NUMBERS.union(LISTS).issuperset(map(type, values)) and any(
+            isinstance(value, Tensor) or (is_array(value) and not is_number(value)) for value in values
+        ):
             return _stacked([_tensor(value, name) for value in values], type(values).__name__, name)
-        return _of_python([_plain(value) for value in values], type(values).__name__, name)
+        return _of_python(_plain(values), type(values).__name__, name)
     if is_number(values):
         return _of_python(values, type(values).__name__, name)
     raise TypeError(
@@ -285,7 +288,7 @@ def _of_python(values: Any, kind: str, name: str) -> Tensor:
 def _plain(value: Any) -> Any:
     """The same without tensors, arrays and deques within."""
     if isinstance(value, LISTS):
-        return [_plain(part) for part in value]
+        return list(value) if NUMBERS.issuperset(map(type, value)) else [_plain(part) for part in value]
     if isinstance(value, Tensor):
         return value.detach().tolist()
     return value.tolist() if isinstance(value, np.ndarray) else value
@@ -307,7 +310,7 @@ def _check_columns(frame: Any, name: str) -> None:
     """ValueError if a DataFrame of columns of several types has whole numbers that float64 cannot hold."""
     for column in frame.columns:
         numbers = np.asarray(frame[column])
-        if numbers.dtype.kind in "iu":
+        if numbers.dtype.kind in "iu" and numbers.size:
             check_whole(torch.from_numpy(numbers.astype(np.float64)), f"{name}, column {column!r}")
 
 
@@ -326,7 +329,7 @@ def _array(values: Any, name: str) -> np.ndarray[Any, Any]:
         )
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         array = array.astype(np.float64)  # torch has no long double
-    if array.dtype.kind == "f" and hasattr(values, "columns") and array.size and not float(np.abs(array).max()) < WHOLE:
+    if array.dtype.kind == "f" and hasattr(values, "columns"):
         _check_columns(values, name)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if not array.flags.writeable or any(stride < 0 or stride % array.itemsize for stride in array.strides):

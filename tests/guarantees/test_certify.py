@@ -291,3 +291,16 @@ def test_weights_of_the_rows_count_behind_a_map() -> None:
     assert mapped.samples == plain.samples == 375
     assert (mapped.lower, mapped.upper) == pytest.approx((plain.lower, plain.upper), rel=1e-6)
     assert plain.upper < 0.02
+
+
+@pytest.mark.parametrize("scale", [2.0**-400, 2.0**-270, 2.0**200, 2.0**500], ids=["1e-120", "5e-82", "2e60", "3e150"])
+def test_the_scale_of_the_data_is_no_matter(scale: float) -> None:
+    """Costs of 1e-240 have squares of zero, which would make an interval of no width; those of 1e300 infinite ones."""
+    rows = torch.randn(1000, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    weighted = tc.as_source(scale * rows, torch.rand(1000, generator=torch.Generator().manual_seed(1)))
+    for source, unit in ((scale * rows, rows), (weighted, tc.as_source(rows, weighted.materialize(None, None)[1]))):
+        found, expected = tc.certify(scale * rows[:5], source), tc.certify(rows[:5], unit)
+        assert (found.lower / scale, found.upper / scale) == pytest.approx((expected.lower, expected.upper), rel=1e-3)
+    found = tc.expectation_error(rows[:5], rows, lambda y: scale * y[:, 0].exp(), samples=900)
+    expected = tc.expectation_error(rows[:5], rows, lambda y: y[:, 0].exp(), samples=900)
+    assert (found.lower / scale, found.upper / scale) == pytest.approx((expected.lower, expected.upper), rel=1e-9)

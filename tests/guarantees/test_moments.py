@@ -38,6 +38,23 @@ def test_batches_give_what_the_whole_gives(weighted: bool) -> None:
     assert found.worth == pytest.approx(float(w @ (values - mean).square()) / second, rel=1e-8)
 
 
+@pytest.mark.parametrize("scale", [2.0**-1000, 2.0**-300, 2.0**300, 2.0**1000])
+def test_the_scale_of_the_numbers_is_no_matter(scale: float) -> None:
+    """Squares of these are zero or infinite in float64; so are they beside a batch of another scale."""
+    values = torch.randn(200, generator=torch.Generator().manual_seed(0), dtype=torch.float64).exp()
+    expected, found = moments(values), moments(scale * values)
+    assert found.mean == pytest.approx(scale * expected.mean, rel=1e-12)
+    assert found.standard_error == pytest.approx(scale * expected.standard_error, rel=1e-12)
+    assert (found.asymmetry, found.tail_share) == pytest.approx((expected.asymmetry, expected.tail_share), rel=1e-9)
+    assert bernstein(found, 0.05, 60 * scale) == pytest.approx(scale * bernstein(expected, 0.05, 60), rel=1e-12)
+    both, whole = Moments(), torch.cat((values, scale * values))
+    both.add(values, torch.ones(200))
+    both.add(scale * values, torch.ones(200))
+    assert both.mean == pytest.approx(float(whole.mean()), rel=1e-12)
+    assert both.standard_error == pytest.approx(moments(whole).standard_error, rel=1e-12)
+    assert both.asymmetry == pytest.approx(moments(whole).asymmetry, rel=1e-9)
+
+
 def test_without_weights_they_are_the_usual_ones() -> None:
     values = torch.randn(1000, generator=torch.Generator().manual_seed(0), dtype=torch.float64).exp()
     found, centred = moments(values), values - values.mean()

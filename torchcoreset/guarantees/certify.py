@@ -281,7 +281,7 @@ def one_pass(
                 weights.append(seen.mass)
             if keep:
                 kept.append(seen)
-        if ranks is not None and ledger.held is None:
+        if ranks is not None and not moments.count:
             raise ValueError("source: no rows were left to certify with on this rank; expected some. Give it more.")
         return ledger, ()
 

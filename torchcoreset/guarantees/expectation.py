@@ -45,7 +45,7 @@ from .certify import FEWEST, Batch, check_confidence, inputs, make_certificate, 
 from .fresh import FreshRows
 from .interval import hall
 from .maps import Map, at_rest, values_of
-from .moments import Moments
+from .moments import Moments, size_of
 from .points import Points
 from .potential import Fitted
 from .shared_rows import WHY
@@ -160,7 +160,7 @@ def expectation_error(
     error = found.mean - expectation
     below, above = hall(found.standard_error, found.asymmetry, double.plain.size, (1 - confidence) / 2)
     ends = (error - below, error + above)
-    plain = double.plain.standard_error**2
+    plain = double.plain.standard_error
     return ExpectationError(
         lower=max(ends[0], -ends[1], 0.0),
         upper=max(-ends[0], ends[1]),
@@ -171,7 +171,7 @@ def expectation_error(
         samples=double.proxy.count,
         evaluations=double.plain.count,
         beta=double.beta,
-        variance_ratio=found.standard_error**2 / plain if plain > 0 else 1.0,
+        variance_ratio=(found.standard_error / plain) ** 2 if plain > 0 else 1.0,
         distance=distance,
         lipschitz_bound=None if lipschitz is None else lipschitz * distance.upper,
     )
@@ -238,10 +238,14 @@ class _DoubleSample:
         residual = values - self.beta * proxy
         first, of_proxy = residual[0], self.beta * share * w * _centred(proxy, w)
         of_called = w * _centred(residual, w) + of_proxy
-        second, third = (float((of_called**power).sum() + (others / m) * (of_proxy**power).sum()) for power in (2, 3))
+        unit = max(size_of(of_called), size_of(of_proxy))
+        second, third = (
+            float((of_called / unit).pow(power).sum() + (others / m) * (of_proxy / unit).pow(power).sum())
+            for power in (2, 3)
+        )
         return _Estimate(
             float(first + w @ (residual - first)) + self.beta * self.proxy.mean,
-            math.sqrt(m / (m - 1) * second),
+            unit * math.sqrt(m / (m - 1) * second),
             third / second**1.5 if second > 0 else 0.0,
         )
 
@@ -259,6 +263,7 @@ def _regression(values: Tensor, proxy: Tensor, weights: Tensor) -> float:
     """The factor of the proxy that leaves a weighted mean of the difference its least variance."""
     share = weights / weights.sum()
     square = weights.square()
-    centred, others = _centred(proxy, share), _centred(values, share)
+    unit = size_of(proxy)
+    centred, others = _centred(proxy / unit, share), _centred(values / unit, share)
     spread = float(square @ centred.square())
     return float((square * centred) @ others) / spread if spread > 0 else 0.0

@@ -62,11 +62,11 @@ def bernstein(moments: Moments, delta: float, bound: float, heaviest: float | No
     """What to subtract below the mean of numbers within a range of length `bound`; infinite if weights are too uneven.
 
     With s = D - t and W = sum w, the equation is (W s / m - c)^2 = q (S_22 + 2 s S_21 + s^2 (S_20 - W^2 / m)), where
-    q = 2 L / (m (m - 1)), c the second term above, and S_2k = sum w^2 r^k.
+    q = 2 L / (m (m - 1)), c the second term above, and S_2k = sum w^2 r^k; all in the unit of the moments.
     """
     m, log = moments.count, math.log(2 / delta)
     mean = moments.mass / m
-    c = 7 * (heaviest or moments.heaviest) * bound * log / (3 * (m - 1))
+    c = 7 * (heaviest or moments.heaviest) * (bound / moments.unit) * log / (3 * (m - 1))
     q = 2 * log / (m * (m - 1))
     zeroth, first, second = moments.squares
     quadratic = mean**2 - q * (zeroth - m * mean**2)
@@ -74,7 +74,7 @@ def bernstein(moments: Moments, delta: float, bound: float, heaviest: float | No
         return math.inf
     linear = mean * c + q * first
     constant = c**2 - q * second
-    return (linear + math.sqrt(max(linear**2 - quadratic * constant, 0.0))) / quadratic
+    return moments.unit * (linear + math.sqrt(max(linear**2 - quadratic * constant, 0.0))) / quadratic
 
 
 def hoeffding(moments: Moments, delta: float, bound: float, heaviest: float | None = None) -> float:

@@ -93,7 +93,6 @@ class Ledger:
         mass: (n,) their mass.
         cost: (n,) mass times cost, summed over them.
         image_cost: (n,) the same for the costs between their images.
-        held: the candidates.
         short: whether there is no room, or too little time, for all candidates that cells may have to give away.
     """
 
@@ -102,7 +101,7 @@ class Ledger:
         self.b = b
         self.count, self.mass = b.new_zeros(n), b.new_zeros(n)
         self.cost, self.image_cost = b.new_zeros(n), b.new_zeros(n)
-        self.held: Candidates | None = None
+        self._held: list[Candidates] = []  # put together when they are pruned: a copy for every batch took longest
         spread = (expected * b).sqrt() + expected * (b / fitted).sqrt()
         quota = QUOTA + SPREADS * math.sqrt(uneven) * spread
         most = MOST_LISTED if n > MANY else MOST_ELEMENTS // n
@@ -122,36 +121,32 @@ class Ledger:
         self.mass += mass_by_cell(cell, batch.mass, n)
         self.cost += mass_by_cell(cell, batch.mass * batch.cost, n)
         self.image_cost += mass_by_cell(cell, batch.mass * batch.image_cost, n)
-        new = batch.picked((batch.slack <= self._threshold[cell]).nonzero()[:, 0])
-        self.held = new if self.held is None else joined([self.held, new])
-        if len(self.held.cell) > 2 * float(self._quota.sum()):
+        self._held.append(batch.picked((batch.slack <= self._threshold[cell]).nonzero()[:, 0]))
+        if sum(len(one.cell) for one in self._held) > 2 * float(self._quota.sum()):
             self._prune()
 
     def join(self, ranks: Ranks) -> None:
         """Take in the ledgers of all ranks, which are of the same points; each has kept the quota of all samples."""
-        assert self.held is not None, "every rank has samples"
-        self._prune()
         sums = (self.count, self.mass, self.cost, self.image_cost)
         self.count, self.mass, self.cost, self.image_cost = ranks.total(*sums)
-        columns = zip(*ranks.gather(*self.held.parts()), strict=True)
-        self.held = Candidates(*(torch.cat(parts) for parts in columns))
+        columns = zip(*ranks.gather(*self.finish().parts()), strict=True)
+        self._held = [Candidates(*(torch.cat(parts) for parts in columns))]
 
     def finish(self) -> Candidates:
         """The candidates within their quota, after the last batch."""
         self._prune()
-        assert self.held is not None, "a pass has samples"
-        return self.held
+        return self._held[0]
 
     def _prune(self) -> None:
         """Keep the quota of each cell: those with the least slack."""
-        assert self.held is not None, "there are candidates to prune"
-        cell, slack = self.held.cell, self.held.slack
-        order = torch.argsort(slack)
-        order = order[torch.argsort(cell[order], stable=True)]
-        self.held = self.held.picked(order[within_quota(cell[order], self._quota)])
-        full = torch.bincount(self.held.cell, minlength=len(self.b)) + 1 > self._quota
-        largest = torch.full_like(self.b, -math.inf).scatter_reduce_(0, self.held.cell, self.held.slack, "amax")
+        held = joined(self._held)
+        order = torch.argsort(held.slack)
+        order = order[torch.argsort(held.cell[order], stable=True)]
+        held = held.picked(order[within_quota(held.cell[order], self._quota)])
+        full = torch.bincount(held.cell, minlength=len(self.b)) + 1 > self._quota
+        largest = torch.full_like(self.b, -math.inf).scatter_reduce_(0, held.cell, held.slack, "amax")
         self._threshold = torch.where(full, largest, math.inf)
+        self._held = [held]
 
     def others(self, candidates: Candidates) -> tuple[Tensor, Tensor, Tensor]:
         """Of the samples that are no candidates, in each cell: mass, mean cost and mean cost of images, (n,) each."""

@@ -6,12 +6,14 @@ The mean is a ratio of two sums, whose error is sum w_k (f_k - E f) / sum w to f
 numbers w (f - E f). So its spread comes from sum w^2 r^2, and the skewness of its error from sum w^3 r^3. These and the
 lower powers S_jk = sum w^j r^k are kept around the mean so far, and moved when that moves, by the binomial theorem: as
 Chan, Golub and LeVeque (1983) and Pebay (2008) do without weights, so that nothing cancels as in sums of raw powers.
+Numbers are counted in units of about the largest, since cubes of 1e110 are beyond float64, and squares of 1e-170 are 0.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -27,9 +29,10 @@ class Moments:
     """Central moments of the numbers seen so far, float64.
 
     Attributes:
+        unit: what the numbers below are counted in, a power of two: `size_of` the largest.
         count: how many, m.
         mass: sum of their weights.
-        mean: weighted.
+        centre: their weighted mean.
         spread: sum w r^2.
         squares: sums w^2 r^k, k = 0, 1, 2.
         cubes: sums w^3 r^k, k = 0, 1, 2, 3.
@@ -37,9 +40,10 @@ class Moments:
         high, low: weight and number where w r is largest and least.
     """
 
+    unit: float = 1.0
     count: int = 0
     mass: float = 0.0
-    mean: float = 0.0
+    centre: float = 0.0
     spread: float = 0.0
     squares: tuple[float, ...] = (0.0,) * 3
     cubes: tuple[float, ...] = (0.0,) * 4
@@ -51,19 +55,21 @@ class Moments:
         """Count in a batch: numbers and weights, (k,) each."""
         if not len(values):
             return
-        values, w = values.double(), weights.double()
+        unit = size_of(values)
+        values, w = values.double() / unit, weights.double()
         mass = float(w.sum())
-        mean = float(w @ values) / mass
-        r = values - mean
+        centre = float(w @ values) / mass
+        r = values - centre
         moved = w * r
         ends = torch.stack((moved.argmax(), moved.argmin()))
         high, low = zip(w[ends].tolist(), values[ends].tolist(), strict=True)
         powers = [r**0, r, r.square(), r**3]
         squares, cubes = w.square(), w**3
         batch = Moments(
+            unit=unit,
             count=len(values),
             mass=mass,
-            mean=mean,
+            centre=centre,
             spread=float(w @ powers[2]),
             squares=tuple(float(squares @ power) for power in powers[:3]),
             cubes=tuple(float(cubes @ power) for power in powers),
@@ -80,27 +86,35 @@ class Moments:
         if not self.count:
             self.__dict__.update(other.__dict__)
             return
+        unit = max(self.unit, other.unit)
+        self.__dict__.update(self._counted_in(unit).__dict__)
+        other = other._counted_in(unit)
         mass = self.mass + other.mass
-        mean = self.mean + (other.mean - self.mean) * other.mass / mass
-        own, others = self.mean - mean, other.mean - mean
+        centre = self.centre + (other.centre - self.centre) * other.mass / mass
+        own, others = self.centre - centre, other.centre - centre
         self.spread += own**2 * self.mass + other.spread + others**2 * other.mass
         self.squares = _added(_shifted(self.squares, own), _shifted(other.squares, others))
         self.cubes = _added(_shifted(self.cubes, own), _shifted(other.cubes, others))
-        self.count, self.mass, self.mean = self.count + other.count, mass, mean
+        self.count, self.mass, self.centre = self.count + other.count, mass, centre
         self.heaviest = max(self.heaviest, other.heaviest)
         self.high = max(self.high, other.high, key=self._leverage)
         self.low = min(self.low, other.low, key=self._leverage)
 
     def joined(self, ranks: Ranks) -> Moments:
         """Those of all ranks together, the same on each."""
-        own = (self.count, self.mass, self.mean, self.spread, *self.squares, *self.cubes, self.heaviest)
+        own = (self.unit, self.count, self.mass, self.centre, self.spread, *self.squares, *self.cubes, self.heaviest)
         row = torch.tensor([*own, *self.high, *self.low], dtype=torch.float64, device="cpu")
         whole = Moments()
-        for count, mass, mean, spread, *sums in ranks.table(row).tolist():
+        for unit, count, mass, centre, spread, *sums in ranks.table(row).tolist():
             squares, cubes, (heaviest, *ends) = tuple(sums[:3]), tuple(sums[3:7]), sums[7:]
             high, low = (ends[0], ends[1]), (ends[2], ends[3])
-            whole.merge(Moments(int(count), mass, mean, spread, squares, cubes, heaviest, high, low))
+            whole.merge(Moments(unit, int(count), mass, centre, spread, squares, cubes, heaviest, high, low))
         return whole
+
+    @property
+    def mean(self) -> float:
+        """Weighted mean."""
+        return self.unit * self.centre
 
     @property
     def standard_error(self) -> float:
@@ -108,7 +122,7 @@ class Moments:
         if not self.count:
             return math.inf
         unbiased = self.count / (self.count - 1) if self.count > 1 else 0.0
-        return math.sqrt(unbiased * max(self.squares[2], 0.0)) / self.mass
+        return self.unit * math.sqrt(unbiased * max(self.squares[2], 0.0)) / self.mass
 
     @property
     def variance(self) -> float:
@@ -143,7 +157,27 @@ class Moments:
         return min(1.0, max(self._leverage(self.high) ** 2, self._leverage(self.low) ** 2) / self.squares[2])
 
     def _leverage(self, extreme: Extreme) -> float:
-        return extreme[0] * (extreme[1] - self.mean)
+        return extreme[0] * (extreme[1] - self.centre)
+
+    def _counted_in(self, unit: float) -> Moments:
+        """The same in a unit that is no smaller."""
+        by = self.unit / unit
+        return replace(
+            self,
+            unit=unit,
+            centre=by * self.centre,
+            spread=by**2 * self.spread,
+            squares=tuple(by**k * part for k, part in enumerate(self.squares)),
+            cubes=tuple(by**k * part for k, part in enumerate(self.cubes)),
+            high=(self.high[0], by * self.high[1]),
+            low=(self.low[0], by * self.low[1]),
+        )
+
+
+def size_of(values: Tensor) -> float:
+    """The largest size among finite numbers, rounded down to a power of two: dividing by it loses no digits."""
+    largest = float(values.abs().max())
+    return float(2.0 ** (math.frexp(max(largest, sys.float_info.min))[1] - 1))
 
 
 def _shifted(sums: tuple[float, ...], by: float) -> tuple[float, ...]:

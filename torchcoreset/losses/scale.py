@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from ..errors import warn_user
 from ..tensors import is_real
 from ..transport.deterministic import column_medians
-from ..transport.extent import data_scale, diameter, weighted_median
+from ..transport.extent import data_scale, diameter, distances, weighted_median
 from ..transport.problem import Problem
 
 LEAST = 1e-100  # so that squares and inverses are finite
@@ -40,11 +42,12 @@ def resolved(problem: Problem, blur: float) -> float:
     Raises:
         ValueError: float64 does not hold eta = p blur^p beside the costs.
     """
-    x, y = problem.x.double(), problem.y.double()
-    centre = column_medians(x)
-    typical = weighted_median((y - centre).square().sum(1), problem.a)
-    typical += weighted_median((x - centre).square().sum(1), problem.b)
-    length = float(typical) ** 0.5  # one outlier does not decide whether the others can be told apart
+    centre = column_medians(problem.x).double()
+    typical = [
+        weighted_median(distances(rows, centre).square(), weights)
+        for rows, weights in ((problem.x, problem.b), (problem.y, problem.a))
+    ]
+    length = float(sum(typical)) ** 0.5  # one outlier does not decide whether the others can be told apart
     p = problem.p
     mean = problem.spread**0.5
     least, most = length * (LEAST_ETA / p) ** (1 / p), mean * (1 / LEAST_ETA / p) ** (1 / p)
@@ -61,9 +64,10 @@ def resolved(problem: Problem, blur: float) -> float:
 
 def coincide(problem: Problem) -> bool:
     """Whether all samples are one, but for rounding: then a mean is all there is to compare."""
-    samples = problem.y[problem.a > 0]
-    apart = float((samples - samples[0]).abs().max())
-    return apart <= 4 * torch.finfo(samples.dtype).eps * problem.largest
+    used = problem.a > 0
+    one = problem.y[used.to(torch.uint8).argmax()]
+    apart = torch.cdist(problem.y, one[None], p=math.inf)[:, 0].where(used, 0.0)
+    return float(apart.max()) <= 4 * torch.finfo(problem.y.dtype).eps * problem.largest
 
 
 def extent(problem: Problem) -> float:

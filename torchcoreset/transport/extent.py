@@ -8,11 +8,13 @@ of weight 1, the order does not matter, and turning or mirroring the axes change
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
 from .deterministic import kth_smallest, running_sum
-from .problem import Problem
+from .problem import Problem, rows_of_block
 
 TIE = 1e-9  # of the mass: sums of weights that differ by less are equal, but for rounding
 # Mean of the unit vectors to the rows, which is zero at their median. 1e-3 and 1e-10 give the same median distance to
@@ -36,7 +38,7 @@ def weighted_median(values: Tensor, weights: Tensor | None) -> Tensor:
 
 
 def spatial_median(rows: Tensor, weights: Tensor | None) -> Tensor:
-    """The point with the least mean distance to rows (m, d) float64 of weights (m,), sum 1, equal if None; (d,).
+    """The point with the least mean distance to rows (m, d) of weights (m,), sum 1, equal if None; (d,) float64.
 
     On the line the median, in the middle where that is an interval. Elsewhere to CENTRED, but exactly where it is a
     row: the distance to it of all rows that coincide there is zero.
@@ -44,17 +46,16 @@ def spatial_median(rows: Tensor, weights: Tensor | None) -> Tensor:
     Source: Weiszfeld (1937), with the steps of Vardi and Zhang (2000) away from a row.
     """
     if rows.shape[1] == 1:
-        return weighted_median(rows[:, 0], weights)[None]
-    a = rows.new_full((len(rows),), 1 / len(rows)) if weights is None else weights
-    centre = a @ rows
+        return weighted_median(rows[:, 0].double(), weights)[None]
+    a = torch.full((len(rows),), 1 / len(rows), dtype=torch.float64, device=rows.device) if weights is None else weights
+    centre = torch.stack([mass @ some for mass, some in _blocks(rows, a)]).sum(0)
     for passes in range(PASSES):
-        distance = distances(rows, centre)
+        pull, strength, held, distance = _pulled(rows, a, centre)
         if passes in LOOKS:
-            row = rows[distance.argmin()]
-            pull, _, held = _pulled(rows, a, row, distances(rows, row))
-            if float(pull.norm()) <= held:
+            row = rows[distance.argmin()].double()
+            away, _, there, _ = _pulled(rows, a, row)
+            if float(away.norm()) <= there:
                 return row
-        pull, strength, held = _pulled(rows, a, centre, distance)
         excess = float(pull.norm()) - held
         if excess <= CENTRED:
             break
@@ -62,17 +63,33 @@ def spatial_median(rows: Tensor, weights: Tensor | None) -> Tensor:
     return centre
 
 
-def _pulled(rows: Tensor, a: Tensor, at: Tensor, distance: Tensor) -> tuple[Tensor, float, float]:
-    """Sum of the unit vectors to the rows (d,), sum of their inverse distances, and mass of the rows right there."""
+def _pulled(rows: Tensor, a: Tensor, at: Tensor) -> tuple[Tensor, float, float, Tensor]:
+    """Sum of the unit vectors to rows (d,), sum of their inverse distances, mass right there, and distances (m,)."""
+    lengths, pulls = [], []
+    for mass, some in _blocks(rows, a):
+        length = _lengths(some, at)
+        lengths.append(length)
+        pulls.append(torch.where(length > 0, mass / length, 0.0) @ some)
+    distance = torch.cat(lengths)
     apart = distance > 0
-    inverse = torch.where(apart, a / distance, 0.0)
-    strength = inverse.sum()
-    return inverse @ rows - strength * at, float(strength), float(torch.where(apart, 0.0, a).sum())
+    strength = torch.where(apart, a / distance, 0.0).sum()
+    held = torch.where(apart, 0.0, a).sum()
+    return torch.stack(pulls).sum(0) - strength * at, float(strength), float(held), distance
+
+
+def _blocks(rows: Tensor, a: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Weights (k,) and rows (k, d) in float64, a block at a time: no copy is made of all."""
+    for mass, some in zip(*(torch.split(part, rows_of_block(rows)) for part in (a, rows)), strict=True):
+        yield mass, some.double()
+
+
+def _lengths(rows: Tensor, at: Tensor) -> Tensor:
+    return torch.cdist(rows, at[None], compute_mode="donot_use_mm_for_euclid_dist")[:, 0]
 
 
 def distances(rows: Tensor, at: Tensor) -> Tensor:
-    """Distances (m,) of rows (m, d) to a point (d,), from differences."""
-    return torch.cdist(rows, at[None], compute_mode="donot_use_mm_for_euclid_dist")[:, 0]
+    """Distances (m,) of rows (m, d) to a point (d,) float64, from differences."""
+    return torch.cat([_lengths(some.double(), at) for some in torch.split(rows, rows_of_block(rows))])
 
 
 def data_scale(rows: Tensor, weights: Tensor | None = None) -> float:
@@ -86,7 +103,6 @@ def data_scale(rows: Tensor, weights: Tensor | None = None) -> float:
         weights: (m,), any positive sum; equal if None.
     """
     y, a = weighted_rows(rows, weights)
-    y = y.double()
     distance = distances(y, spatial_median(y, a))
     scale = float(weighted_median(distance, a))
     if scale > 0:
@@ -115,14 +131,20 @@ def diameter(problem: Problem) -> float:
 
     From the mean to the farthest row, from there to the farthest, and once more: on the line that is exact.
     """
-    rows, mass = torch.cat((problem.x, problem.y)).double(), torch.cat((problem.b, problem.a)) / 2
-    distance = distances(rows, mass @ rows)
+    n, mass = len(problem.x), torch.cat((problem.b, problem.a)) / 2
+
+    def seen_from(at: Tensor) -> Tensor:
+        return torch.cat((distances(problem.x, at), distances(problem.y, at)))
+
+    distance, inside = seen_from((problem.b @ problem.x.double() + problem.mean_sample()) / 2), torch.ones_like(mass)
     if float(mass.min()) <= STRAY:
         order = distance.where(mass > 0, torch.inf).argsort()
-        kept = order[: int(torch.searchsorted(running_sum(mass[order]), 1 - STRAY - TIE)) + 1]
-        rows, distance = rows[kept], distance[kept]
+        last = int(torch.searchsorted(running_sum(mass[order]), 1 - STRAY - TIE))
+        inside[order[last + 1 :]] = 0
     length = distance.new_zeros(())
     for _ in range(2):
-        distance = distances(rows, rows[distance.argmax()])
-        length = torch.maximum(length, distance.max())
+        farthest = int((distance * inside).argmax())
+        row = problem.x[farthest] if farthest < n else problem.y[farthest - n]
+        distance = seen_from(row.double())
+        length = torch.maximum(length, (distance * inside).max())
     return float(length)
