@@ -86,11 +86,20 @@ FORMS = {
 IN_MEMORY = [name for name in FORMS if "dataset" not in name.lower()][:10]
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("kind", [*KINDS, "bool", "uint8", "float32", "float64", "float16"])
+# pyarrow writes no half precision, and reads True in a CSV file as text.
+UNREADABLE = {("parquet", "float16"), ("csv", "float16"), ("csv", "bool")}
+
+
+@pytest.mark.parametrize(
+    ("form", "kind"),
+    [
+        (form, kind)
+        for kind in (*KINDS, "bool", "uint8", "float32", "float64", "float16")
+        for form in FORMS
+        if (form, kind) not in UNREADABLE
+    ],
+)
 def test_every_form_and_dtype_is_read_without_loss(form, kind, tmp_path):
-    if (form in ("parquet", "csv") and kind == "float16") or (form == "csv" and kind == "bool"):
-        pytest.skip("pyarrow writes no half precision, and reads True in a CSV file as text")
     table = (SMALL % 2 if kind == "bool" else SMALL).astype(kind)
     source = tc.as_source(FORMS[form](table, tmp_path))
     rows, _ = source.materialize(None, seeded())
