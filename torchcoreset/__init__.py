@@ -1,6 +1,5 @@
 """A few points that stand in for a distribution you can only sample, with a number that says how well."""
 
-from .advice import Preflight, Report, SizeResult, doctor, preflight, size_for
 from .coresets import (
     BuildResult,
     Comparison,
@@ -22,6 +21,7 @@ from .guarantees import (
     lipschitz_constant,
 )
 from .losses import CoresetLoss, Discrepancy, SinkhornResult, energy_distance, mmd, sinkhorn_divergence, wasserstein
+from .planning import Preflight, Report, SizeResult, doctor, preflight, size_for
 from .sources import Pushforward, Source, as_source, hold_out
 from .transport import Coupling, Status, StreamStatus, StreamTransport, Transport, transport
 

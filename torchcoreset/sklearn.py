@@ -24,14 +24,12 @@ except ImportError as error:  # pragma: no cover
     ) from error
 
 from .coresets import build_coreset
-from .coresets.cell_sizes import CellSizes
-from .coresets.starts import separated, start_points
+from .coresets.algorithms import CellSizes
+from .coresets.start import separated, start_points
 from .losses import CoresetLoss
 from .sources import as_source
-from .transport import transport
-from .transport.choose import make_engine
-from .transport.cost import pairwise_exact
-from .transport.problem import make_problem
+from .transport import make_problem, pairwise_exact, transport
+from .transport.passes import make_engine
 from .transport.stream import StreamTransport
 
 Floats = NDArray[np.float64]

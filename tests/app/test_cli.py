@@ -63,7 +63,7 @@ def test_every_output_reads_back(folder, capsys, suffix):
         pytest.importorskip("safetensors", reason="needs safetensors: pip install 'torchcoreset[safetensors]'")
     assert main(["build", "t.csv", "--size", "5", "--label", "kind", "--weights", "w", "--out", f"o{suffix}"]) == 0
     main(["build", "t.csv", "--size", "5", "--label", "kind", "--weights", "w", "--out", "reference.npz"])
-    from torchcoreset.app.coreset_files import read_coreset
+    from torchcoreset.app.files.coresets import read_coreset
 
     held, reference = read_coreset(f"o{suffix}"), read_coreset("reference.npz")
     assert torch.equal(held.points, reference.points)
@@ -328,7 +328,7 @@ def test_a_labelled_run_on_a_part_of_the_rows(folder, capsys):
 
 
 def test_a_labelled_run_resumes_and_is_interrupted(folder, capsys, monkeypatch):
-    from torchcoreset.app import command_build
+    from torchcoreset.app.commands import build as command_build
 
     line = "build t.csv --label kind --size 9 --restarts 1 --checkpoint-every 0 --quiet"
     record = command_build.Checkpoint.record

@@ -28,8 +28,8 @@ from torch import Tensor
 
 import torchcoreset as tc
 from torchcoreset.testing import NORMAL
-from torchcoreset.transport.choose import make_engine
-from torchcoreset.transport.curvature import HELD, Factorised
+from torchcoreset.transport.dual.hessian import HELD, Factorised
+from torchcoreset.transport.passes.choose import make_engine
 from torchcoreset.transport.problem import make_problem
 
 SIZE, BATCH = 10, 20

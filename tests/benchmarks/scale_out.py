@@ -24,7 +24,7 @@ import torch
 import torch.distributed as dist
 
 import torchcoreset as tc
-from torchcoreset.transport.ranks import Ranks
+from torchcoreset.transport.ranks.group import Ranks
 
 from .machine import facts
 
@@ -141,7 +141,7 @@ def table(found: list[Split]) -> str:
 def on_paper(messages: float) -> str:
     """8 GPUs and 10^9 samples, from figures that are stated."""
     gpus, samples, n, d = 8, 10**9, POINTS, DIMENSION
-    rate = 331_000 * 1000 / 3.6e-3  # elements of c - v a second: a soft pass on an H200, transport/choose.py
+    rate = 331_000 * 1000 / 3.6e-3  # elements of c - v a second: a soft pass on an H200, transport/passes/choose.py
     latency, bandwidth = 50e-6, 100e9  # of a small NCCL message within one machine, and bytes a second: assumed
     work = samples * n / gpus / rate
     subsample, movable = 100 * n, 16 * n + 6 * samples**0.5  # the second: quotas, and a surplus as chance makes it
@@ -151,7 +151,7 @@ def on_paper(messages: float) -> str:
         (
             f"On paper: {gpus} GPUs, {samples:.0e} samples, n = {n}, d = {d}, float32",
             f"  one pass over all samples  {1e3 * work:8.1f} ms   at {rate:.1e} elements a second and GPU (a soft pass "
-            "on an H200, transport/choose.py; a hard one is cheaper)",
+            "on an H200, transport/passes/choose.py; a hard one is cheaper)",
             f"  its message of n + 1 sums  {1e3 * latency:8.2f} ms   assumed",
             f"  messages of a warm step    {1e3 * messages * latency:8.2f} ms   as many as were counted above",
             f"  rows gathered in a step    {1e3 * gathered / bandwidth:8.2f} ms   {gathered / 1e6:.1f} MB at "

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import torchcoreset as tc
-from torchcoreset.transport.choose import make_engine
+from torchcoreset.transport.passes.choose import make_engine
 from torchcoreset.transport.problem import make_problem
 
 either_power = pytest.mark.parametrize("p", [1, 2])

@@ -14,7 +14,7 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset,
 
 import torchcoreset as tc
 from torchcoreset.guarantees.points import read_points
-from torchcoreset.sources.reservoir import reservoir
+from torchcoreset.sources.batches.reservoir import reservoir
 
 EPOCH = 1_700_000_000  # seconds: 128 apart in float32
 HUNDRED = np.arange(EPOCH, EPOCH + 100)
@@ -260,7 +260,7 @@ def test_a_pass_that_begins_with_small_numbers_keeps_the_digits_of_large_ones():
 
 @pytest.mark.parametrize("suffix", [".npy", ".parquet"])
 def test_a_file_whose_later_blocks_hold_larger_numbers_is_one_table(suffix, tmp_path, monkeypatch):
-    monkeypatch.setattr("torchcoreset.sources.file_npy._BLOCK_ELEMENTS", 4)
+    monkeypatch.setattr("torchcoreset.sources.files.npy._BLOCK_ELEMENTS", 4)
     table = np.concatenate((np.arange(8), HUNDRED[:8]))[:, None]
     source = tc.as_source(in_a_file(table, suffix, tmp_path))
     for rows in (

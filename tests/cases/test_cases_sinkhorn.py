@@ -15,7 +15,7 @@ from torch import Tensor
 
 import torchcoreset as tc
 from torchcoreset.testing import E1
-from torchcoreset.transport import geomloss
+from torchcoreset.transport.entropic import geomloss
 
 either_power = pytest.mark.parametrize("p", [1, 2])
 either_backend = pytest.mark.parametrize("backend", ["geomloss", "newton"])

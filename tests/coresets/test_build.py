@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import torchcoreset as tc
-from torchcoreset.coresets.held import LINE_HELD, materialized
+from torchcoreset.coresets.samples.loaded import LINE_HELD, materialized
 from torchcoreset.testing import BEST_KNOWN, E1, NORMAL
-from torchcoreset.transport.shard import total_of
+from torchcoreset.transport.ranks.shard import total_of
 
 ALGORITHMS = ("fixed_point", "sgd", "gradient")
 every_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS)

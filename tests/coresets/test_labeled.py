@@ -167,7 +167,7 @@ def test_a_file_without_labels(tmp_path) -> None:
 
 def test_the_command_line_and_python_read_each_other(tmp_path, monkeypatch) -> None:
     pytest.importorskip("jsonargparse", reason="needs jsonargparse: pip install 'torchcoreset[cli]'")
-    from torchcoreset.app.coreset_files import CoresetFile, read_coreset, write_coreset
+    from torchcoreset.app.files.coresets import CoresetFile, read_coreset, write_coreset
 
     found = tc.build_labeled_coreset(X, np.where(Y.numpy() > 0, "b", "a"), 5)
     for suffix in (".npz", ".pt"):

@@ -10,8 +10,8 @@ from torch import Tensor
 
 import torchcoreset as tc
 from torchcoreset.errors import RankError
-from torchcoreset.guarantees.shared_rows import SharedRows
-from torchcoreset.transport.ranks import Ranks
+from torchcoreset.guarantees.evaluation.shared_rows import SharedRows
+from torchcoreset.transport.ranks.group import Ranks
 
 from .pair import Pair
 
@@ -45,7 +45,7 @@ def test_it_is_that_of_the_union(pair: Pair, options: dict) -> None:
 def many(rank: int | None, x: Tensor, rows: Tensor) -> tc.Certificate:
     """With room for few candidates, so that the fresh samples are kept and their transport is solved."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("torchcoreset.guarantees.ledger.MOST_ELEMENTS", 100)
+        patch.setattr("torchcoreset.guarantees.evaluation.cell_statistics.MOST_ELEMENTS", 100)
         return certified(rank, x, rows, {"samples": 8000})
 
 
@@ -213,7 +213,7 @@ def test_many_points_and_weights(pair: Pair) -> None:
 
 def heavy(rank: int, x: Tensor) -> tc.Certificate:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("torchcoreset.guarantees.ledger.MOST_ELEMENTS", 100)
+        patch.setattr("torchcoreset.guarantees.evaluation.cell_statistics.MOST_ELEMENTS", 100)
         rows = normal(4000, 2, 5 + rank)
         return tc.certify(x, tc.as_source(rows, 0.2 + torch.rand(4000, generator=torch.Generator())), group="world")
 

@@ -9,7 +9,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import torchcoreset as tc
 from torchcoreset.errors import RankError
-from torchcoreset.transport.ranks import Ranks
+from torchcoreset.transport.ranks.group import Ranks
 
 from .pair import Pair
 

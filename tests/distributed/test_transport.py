@@ -8,8 +8,8 @@ from torch import Tensor
 
 import torchcoreset as tc
 from torchcoreset.errors import RankError
-from torchcoreset.transport.ranks import Ranks
-from torchcoreset.transport.shard import problem_on
+from torchcoreset.transport.ranks.group import Ranks
+from torchcoreset.transport.ranks.shard import problem_on
 
 from .pair import Pair
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import torchcoreset as tc
-from tests.transport.test_engines import check_agreement, check_coincidence, some_problem
-from torchcoreset.transport.choose import make_engine
-from torchcoreset.transport.dense import DenseEngine
+from tests.transport.passes.test_engines import check_agreement, check_coincidence, some_problem
+from torchcoreset.transport.passes.choose import make_engine
+from torchcoreset.transport.passes.dense import DenseEngine
 from torchcoreset.transport.problem import make_problem
 
 pytestmark = pytest.mark.gpu

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from torchcoreset.transport.choose import make_engine
+from torchcoreset.transport.passes.choose import make_engine
 from torchcoreset.transport.problem import make_problem
 
 SIZES = [
@@ -33,7 +33,7 @@ def variant(name: str) -> Iterator[str]:
     if not change:
         yield engine
         return
-    from torchcoreset.transport import triton
+    from torchcoreset.transport.passes import triton
 
     constant, value = CONSTANTS[change]
     kept = getattr(triton, constant)

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
-from torchcoreset.guarantees import ledger as ledger_module
 from torchcoreset.guarantees.certify import TAILS
-from torchcoreset.guarantees.ledger import Ledger, candidates
-from torchcoreset.guarantees.plan import feasible_plan
+from torchcoreset.guarantees.evaluation import cell_statistics as ledger_module
+from torchcoreset.guarantees.evaluation.cell_statistics import Ledger, candidates
+from torchcoreset.guarantees.evaluation.plan import feasible_plan
 from torchcoreset.testing import NORMAL, UNIFORM
-from torchcoreset.transport.choose import make_engine
+from torchcoreset.transport.passes.choose import make_engine
 from torchcoreset.transport.problem import make_problem
 
 certify_module = importlib.import_module("torchcoreset.guarantees.certify")  # the name is the function's, too

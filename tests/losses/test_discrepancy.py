@@ -9,7 +9,7 @@ from torch import Tensor
 import torchcoreset as tc
 from torchcoreset.losses import kernels
 from torchcoreset.testing import E1
-from torchcoreset.transport import entropic
+from torchcoreset.transport.entropic import evaluation as entropic
 
 NAMES = ("points", "samples", "point_weights", "sample_weights")
 

@@ -10,7 +10,9 @@ import pytest
 import torch
 
 import torchcoreset as tc
-from torchcoreset.sources import CsvSource, NpySource, ParquetSource, as_source, file_npy, file_source
+from torchcoreset.sources import CsvSource, NpySource, ParquetSource, as_source
+from torchcoreset.sources.files import npy as file_npy
+from torchcoreset.sources.files import source as file_source
 
 ROWS = 1000
 TABLE = np.stack([np.arange(ROWS), 2.0 * np.arange(ROWS)], axis=1)
@@ -225,7 +227,7 @@ def test_a_coreset_of_a_file(path, features, monkeypatch):
                            (750, {"HELD_OF_FILE": 1, "HELD": 150, "HELD_PER_POINT": 250})):  # fmt: skip
         with monkeypatch.context() as patch:
             for name, number in settings.items():
-                patch.setattr(f"torchcoreset.coresets.held.{name}", number)
+                patch.setattr(f"torchcoreset.coresets.samples.loaded.{name}", number)
             part = fit()
         assert part.transport.plan.shape == (held, 3)
         assert part.distance == pytest.approx(whole.distance, rel=0.3)

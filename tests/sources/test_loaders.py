@@ -7,7 +7,7 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler, TensorDataset
 
 from torchcoreset.sources import LoaderSource, as_source
-from torchcoreset.sources.reservoir import reservoir
+from torchcoreset.sources.batches.reservoir import reservoir
 
 
 def loader_of(rows, **settings):

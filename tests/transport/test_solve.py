@@ -19,16 +19,16 @@ from torch import Tensor
 
 import torchcoreset as tc
 from torchcoreset.testing import DISCRETE_PROBLEMS, E1, LINE_PROBLEMS, line_transport
-from torchcoreset.transport import offered as offered_module
 from torchcoreset.transport import solver as solver_module
-from torchcoreset.transport.balance_lists import Lists
-from torchcoreset.transport.curvature import Curvature, Learning
-from torchcoreset.transport.dense import DenseEngine
-from torchcoreset.transport.engine import HardPass
-from torchcoreset.transport.market import Balanced
+from torchcoreset.transport.dual.hessian import Curvature, Learning
+from torchcoreset.transport.flow import boundary as offered_module
+from torchcoreset.transport.flow.cell_samples import Floats, Ints
+from torchcoreset.transport.flow.network import Balanced
+from torchcoreset.transport.flow.sparse import Lists
+from torchcoreset.transport.passes.dense import DenseEngine
+from torchcoreset.transport.passes.engine import HardPass
 from torchcoreset.transport.problem import make_problem
 from torchcoreset.transport.solve import solve, solve_dual
-from torchcoreset.transport.stock import Floats, Ints
 
 every_power = pytest.mark.parametrize("p", [1, 1.5, 2, 3])
 either_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -592,10 +592,10 @@ def many_points(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few points count as many: soft passes over lists, sparse overlaps, and balancing over lists."""
     monkeypatch.setattr(solver_module, "DENSE_BALANCE", 8)
     monkeypatch.setattr(solver_module, "MOST_DENSE", 8)
-    for name in ("dense", "overlap"):
-        monkeypatch.setattr(importlib.import_module(f"torchcoreset.transport.{name}"), "DENSE_POINTS", 8)
-    monkeypatch.setattr(importlib.import_module("torchcoreset.transport.dense"), "SPARSE_FROM", 8)
-    monkeypatch.setattr(importlib.import_module("torchcoreset.transport.multiscale"), "FEWEST", 12)
+    for name in ("dense", "truncated"):
+        monkeypatch.setattr(importlib.import_module(f"torchcoreset.transport.passes.{name}"), "DENSE_POINTS", 8)
+    monkeypatch.setattr(importlib.import_module("torchcoreset.transport.passes.dense"), "SPARSE_FROM", 8)
+    monkeypatch.setattr(importlib.import_module("torchcoreset.transport.dual.coarse_to_fine"), "FEWEST", 12)
     monkeypatch.setattr(solver_module, "balance", lambda *_, **__: pytest.fail("balanced without lists"))
 
 

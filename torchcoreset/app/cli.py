@@ -16,15 +16,13 @@ from importlib.metadata import version
 from typing import Any
 
 from ..errors import ConvergenceError
-from . import (
-    command_build,
-    command_certify,
-    command_compare,
-    command_info,
-    command_push,
-    command_run,
-    command_size,
-)
+from .commands import build as command_build
+from .commands import certify as command_certify
+from .commands import compare as command_compare
+from .commands import info as command_info
+from .commands import push as command_push
+from .commands import run as command_run
+from .commands import size as command_size
 from .outcome import INTERRUPTED, NOT_REACHED, USAGE, Outcome, note
 from .settings import UsageError, explain, nearest, parser_of
 

@@ -10,19 +10,31 @@ ranked_rows    those of ranks    files, atomic    arrays in files, whole or not 
 compare        one start, one judge, several divergences        labeled    a coreset of each class, merged
 """
 
-from .build import build_coreset
+from .atomic import replacing
+from .build import DEFAULT_STEPS, build_coreset
 from .compare import Comparison, compare_divergences
 from .coreset import Coreset
+from .files import labels_of, load_npz, load_tensors, read_arrays, require_safetensors, wide, write_arrays
 from .history import BuildResult, Step
-from .labeled import LabeledCoreset, build_labeled_coreset
+from .labeled import LabeledCoreset, allocate, build_labeled_coreset
 
 __all__ = [
+    "DEFAULT_STEPS",
     "BuildResult",
     "Comparison",
     "Coreset",
     "LabeledCoreset",
     "Step",
+    "allocate",
     "build_coreset",
     "build_labeled_coreset",
     "compare_divergences",
+    "labels_of",
+    "load_npz",
+    "load_tensors",
+    "read_arrays",
+    "replacing",
+    "require_safetensors",
+    "wide",
+    "write_arrays",
 ]

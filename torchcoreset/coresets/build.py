@@ -11,28 +11,19 @@ from typing import Any, Protocol, TypeVar
 from torch import Generator, Tensor
 
 from ..errors import warn_user
-from ..sources import Source, SourceExhausted, as_source, mark_of
-from ..sources.randomness import make_generator
+from ..modes import plain_modes
+from ..sources import Source, SourceExhausted, as_source, make_generator, mark_of
 from ..tensors import check_count, is_real, real_tensor, wide_enough
-from ..transport.choose import check_engine
-from ..transport.modes import plain_modes
-from ..transport.problem import as_table, check_power
-from ..transport.ranks import Ranks, as_ranks, mark, told_to
-from ..transport.result import Status, Transport
-from ..transport.shard import problem_on
-from ..transport.solve import report_unconverged, solve
+from ..transport import Status, Transport, as_table, check_power, report_unconverged, solve
+from ..transport.passes import check_engine
+from ..transport.ranks import Ranks, as_ranks, mark, problem_on, told_to
 from ..transport.stream import StreamTransport
-from . import averaging
-from .averaging import AveragedFixedPoint
+from .algorithms import AveragedFixedPoint, FixedPoint, GradientDescent, OptimizerFactory, StochasticDescent, averaging
 from .coreset import Coreset
-from .fixed_point import FixedPoint
-from .gradient import GradientDescent, OptimizerFactory
-from .held import Held, hold, hold_part, materialized
 from .history import BuildResult, Step, settled
 from .progress import Progress
-from .restarts import Start
-from .starts import check_size
-from .stochastic import StochasticDescent
+from .samples import Held, hold, hold_part, materialized
+from .start import Start, check_size
 
 ALGORITHMS = ("auto", "fixed_point", "sgd", "gradient")
 DEFAULT_STEPS = {"auto": 300, "fixed_point": 300, "sgd": 1000, "gradient": 300}

@@ -12,16 +12,11 @@ from typing import Any
 import torch
 from torch import Generator, Tensor, nn
 
-from ..losses import CoresetLoss
-from ..losses.scale import check_blur
-from ..sources import as_source, once
-from ..sources.randomness import make_generator
+from ..losses import CoresetLoss, check_blur
+from ..sources import as_source, make_generator, once
 from ..tensors import check_count, check_finite
-from ..transport import transport
-from ..transport.cost import pairwise_exact
-from ..transport.extent import data_scale
-from ..transport.problem import as_table
-from .starts import check_size, separated, start_points
+from ..transport import as_table, data_scale, pairwise_exact, transport
+from .start import check_size, separated, start_points
 
 RELATIVE_BLURS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 RATE = 0.1  # of the first step, in scales of the data

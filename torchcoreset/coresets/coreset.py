@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
-from ..sources import as_source, mark_of
-from ..sources.pushforward import BATCH_SIZE, apply_network
-from ..sources.randomness import make_generator
+from ..sources import BATCH_SIZE, apply_network, as_source, make_generator, mark_of
 from ..tensors import check_count, check_finite, normalised, real_tensor
-from ..transport.problem import as_table
+from ..transport import as_table
 from .files import read_arrays, wide, write_arrays
-from .starts import check_size, start_points
+from .start import check_size, start_points
 
 ROUNDED = 1 / 128  # what weights of half precision may miss a sum of 1 by
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from ..transport.result import Status, Transport
+from ..transport import Status, Transport
 from .coreset import Coreset
 
 WINDOW = 5  # steps over which an improvement is measured

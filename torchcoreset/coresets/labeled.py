@@ -19,7 +19,7 @@ from .build import build_coreset
 from .coreset import Coreset
 from .files import labels_of, read_arrays, write_arrays
 from .history import BuildResult, Step
-from .starts import check_size
+from .start import check_size
 
 ALLOCATIONS = ("proportional", "equal")
 

@@ -10,7 +10,7 @@ shared_rows  fresh rows of several ranks      weights      too heavy for an inte
 """
 
 from .certificate import Certificate
-from .certify import certify
+from .certify import certify, check_confidence
 from .expectation import ExpectationError, expectation_error
 from .lipschitz import lipschitz_constant
 from .pushforward import PushforwardCertificate, certify_pushforward
@@ -21,6 +21,7 @@ __all__ = [
     "PushforwardCertificate",
     "certify",
     "certify_pushforward",
+    "check_confidence",
     "expectation_error",
     "lipschitz_constant",
 ]

@@ -61,25 +61,31 @@ import torch
 from torch import Generator, Tensor
 
 from ..errors import warn_user
-from ..sources import Source, as_source
-from ..sources.randomness import make_generator
+from ..modes import plain_modes
+from ..sources import Source, as_source, make_generator
 from ..tensors import check_count, is_real
-from ..transport.choose import check_engine, make_engine
-from ..transport.cost import pairwise
-from ..transport.engine import HardPass, chunk_elements
-from ..transport.modes import plain_modes
-from ..transport.problem import Problem, check_power, make_problem
+from ..transport import Problem, check_power, make_problem, pairwise
+from ..transport.passes import HardPass, check_engine, chunk_elements, make_engine
 from ..transport.ranks import Ranks, agreed, as_ranks, mark, told_to
+from .bounds import Moments, bernstein, clt, hoeffding, warn_of_weights
 from .certificate import ASYMPTOTIC, UNSEEN, Certificate
-from .fresh import FreshRows, Rows
-from .interval import bernstein, clt, hoeffding
-from .ledger import Candidates, Ledger, candidates, joined
-from .moments import Moments
-from .plan import Plan, feasible_plan, solved_plan
+from .evaluation import (
+    WHY,
+    Candidates,
+    Fitted,
+    FreshRows,
+    Ledger,
+    Plan,
+    Rows,
+    SharedRows,
+    candidates,
+    feasible_plan,
+    fit_potential,
+    generator_of,
+    joined,
+    solved_plan,
+)
 from .points import Points, check_dimension, read_points, saw_the_source
-from .potential import Fitted, fit_potential
-from .shared_rows import WHY, SharedRows, generator_of
-from .weights import warn_of_weights
 
 TAILS = 0.25  # of the variance in one sample: the central limit theorem is not to be trusted
 FEWEST = 30  # fresh samples

@@ -34,21 +34,18 @@ from typing import Any, NamedTuple
 import torch
 from torch import Generator, Tensor
 
-from ..sources.randomness import make_generator
+from ..modes import plain_modes
+from ..sources import make_generator
 from ..tensors import check_count, is_real
-from ..transport.choose import check_engine, make_engine
-from ..transport.modes import plain_modes
-from ..transport.problem import make_problem
+from ..transport import make_problem
+from ..transport.passes import check_engine, make_engine
 from ..transport.ranks import Ranks, agreed, as_ranks, mark, told_to
+from .bounds import Moments, hall, size_of
 from .certificate import Certificate
 from .certify import FEWEST, Batch, check_confidence, inputs, make_certificate, one_pass
-from .fresh import FreshRows
-from .interval import hall
+from .evaluation import WHY, Fitted, FreshRows
 from .maps import Map, at_rest, values_of
-from .moments import Moments, size_of
 from .points import Points
-from .potential import Fitted
-from .shared_rows import WHY
 
 PILOT = 1000  # calls of f to find beta
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from torch import Generator, Tensor, nn
 
-from ..sources.pushforward import apply_network
+from ..sources import apply_network
 
 Map = Callable[[Tensor], Tensor]
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..sources import Source, mark_of
 from ..tensors import LISTS, check_finite, normalised
-from ..transport.problem import as_table
+from ..transport import as_table
 
 
 @dataclass(frozen=True)

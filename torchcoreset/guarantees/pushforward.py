@@ -22,24 +22,20 @@ from typing import Any
 import torch
 from torch import Generator, Tensor, nn
 
-from ..sources.randomness import make_generator
+from ..deterministic import mass_by_cell
+from ..modes import plain_modes
+from ..sources import make_generator
 from ..tensors import check_count, is_real
-from ..transport.choose import check_engine, make_engine
-from ..transport.cost import paired
-from ..transport.deterministic import mass_by_cell
-from ..transport.modes import plain_modes
-from ..transport.problem import check_power, make_problem
+from ..transport import check_power, make_problem, paired, solve
+from ..transport.passes import check_engine, make_engine
 from ..transport.ranks import Ranks, agreed, as_ranks, mark, told_to
-from ..transport.solve import solve
+from .bounds import Moments
 from .certificate import Certificate
 from .certify import Batch, Pass, check_confidence, inputs, make_certificate, one_pass
-from .fresh import FreshRows
+from .evaluation import WHY, Fitted, FreshRows
 from .lipschitz import lipschitz_constant
 from .maps import Map, at_rest, image_of
-from .moments import Moments
 from .points import Points
-from .potential import Fitted
-from .shared_rows import WHY
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

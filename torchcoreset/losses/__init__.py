@@ -10,6 +10,7 @@ coreset_loss    any of them as a module with memory
 
 from .coreset_loss import CoresetLoss
 from .discrepancy import Discrepancy, energy_distance, mmd
+from .scale import check_blur
 from .sinkhorn import SinkhornResult, sinkhorn_divergence
 from .wasserstein import wasserstein
 
@@ -17,6 +18,7 @@ __all__ = [
     "CoresetLoss",
     "Discrepancy",
     "SinkhornResult",
+    "check_blur",
     "energy_distance",
     "mmd",
     "sinkhorn_divergence",

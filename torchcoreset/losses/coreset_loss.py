@@ -15,15 +15,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..transport.modes import plain_modes
-from ..transport.result import Transport
+from ..modes import plain_modes
+from ..transport import Transport
 from ..transport.stream import MEMORY_DIMENSIONS, Memory
+from ..uncompiled import uncompiled
 from .discrepancy import Discrepancy, EnergySettings, MMDSettings
 from .kernels import KernelFunction
 from .memory import Remembered
 from .online import Held, OnlineSettings, report, stream_value
 from .sinkhorn import SinkhornSettings
-from .uncompiled import uncompiled
 from .wasserstein import WassersteinSettings
 
 Settings = WassersteinSettings | SinkhornSettings | EnergySettings | MMDSettings | OnlineSettings

@@ -17,7 +17,7 @@ from typing import Any
 from torch import Tensor
 
 from ..tensors import is_real
-from ..transport.problem import Problem, make_problem, within_range
+from ..transport import Problem, make_problem, within_range
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .kernels import Function, Gaussian, Kernel, KernelFunction, Laplace, Power, within
 from .memory import Remembered

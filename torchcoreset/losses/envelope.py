@@ -22,12 +22,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..transport.cost import paired_gradient
-from ..transport.modes import plain_modes
-from ..transport.problem import Problem
-from ..transport.result import Coupling
-from ..transport.shard import Shard
-from .uncompiled import uncompiled
+from ..modes import plain_modes
+from ..transport import Coupling, Problem, paired_gradient
+from ..transport.ranks import Shard
+from ..uncompiled import uncompiled
 
 Inputs = tuple[Tensor, Tensor, "Tensor | None", "Tensor | None"]  # points, samples and the weights of both
 Needed = tuple[bool, bool, bool, bool]

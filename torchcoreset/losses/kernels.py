@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..transport import Problem
 from ..transport.entropic import Attraction, cost_blocks, slope
-from ..transport.problem import Problem
 
 KernelFunction = Callable[[Tensor, Tensor], Tensor]
 FUNCTION_ELEMENTS = 1 << 20  # of a block of a kernel function, whose graph is kept for the derivative

@@ -16,11 +16,9 @@ from torch import Tensor
 
 from ..errors import DriftWarning, warn_user
 from ..tensors import is_real
-from ..transport.choose import check_engine
-from ..transport.cost import paired_gradient
-from ..transport.problem import check_power
-from ..transport.ranks import as_ranks, check_group, told_to
-from ..transport.shard import Shard, problem_with
+from ..transport import check_power, paired_gradient
+from ..transport.passes import check_engine
+from ..transport.ranks import Shard, as_ranks, check_group, problem_with, told_to
 from ..transport.stream import Followed, Memory, follow, see
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .wasserstein import as_inputs

@@ -6,11 +6,10 @@ import math
 
 import torch
 
+from ..deterministic import column_medians
 from ..errors import warn_user
 from ..tensors import is_real
-from ..transport.deterministic import column_medians
-from ..transport.extent import data_scale, diameter, distances, weighted_median
-from ..transport.problem import Problem
+from ..transport import Problem, data_scale, diameter, distances, weighted_median
 
 LEAST = 1e-100  # so that squares and inverses are finite
 LEAST_ETA = 1e-12  # of the typical cost; float64 rounds costs to 1e-16 of it

@@ -19,13 +19,9 @@ from torch import Tensor
 
 from ..errors import ConvergenceWarning, warn_user
 from ..tensors import check_count, is_real
-from ..transport.choose import check_engine
-from ..transport.entropic import Entropic
-from ..transport.geomloss import ENGINES, geomloss_entropic
-from ..transport.problem import Problem, check_power, make_problem, within_range
-from ..transport.result import Status
-from ..transport.sinkhorn import self_entropic, solve_entropic
-from ..transport.solve import check_start, check_tolerance
+from ..transport import Problem, Status, check_power, check_start, check_tolerance, make_problem, within_range
+from ..transport.entropic import ENGINES, Entropic, geomloss_entropic, self_entropic, solve_entropic
+from ..transport.passes import check_engine
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .memory import Remembered
 from .scale import blur_length, check_blur, extent, resolved, warn_if_beyond

@@ -9,12 +9,9 @@ import torch
 from torch import Tensor
 
 from ..tensors import check_count, real_tensor
-from ..transport.choose import check_engine
-from ..transport.problem import check_power
-from ..transport.ranks import as_ranks, check_group, told_to
-from ..transport.result import Status, Transport
-from ..transport.shard import problem_on
-from ..transport.solve import EXACT_GAP, check_tolerance, report_unconverged, solve
+from ..transport import EXACT_GAP, Status, Transport, check_power, check_tolerance, report_unconverged, solve
+from ..transport.passes import check_engine
+from ..transport.ranks import as_ranks, check_group, problem_on, told_to
 from .envelope import Inputs, Solved, attach, solved_plan
 from .memory import Remembered
 

@@ -15,23 +15,19 @@ split           rows held out                  marks           by what rows are 
 repeated        rows with counts
 """
 
+from .batches import LoaderSource, StreamSource
 from .convert import as_source
-from .datasets import DatasetSource
-from .file_csv import CsvSource
-from .file_npy import NpySource
-from .file_parquet import ParquetSource
-from .file_source import FileSource
-from .loaders import LoaderSource
-from .marks import mark_of
-from .pushforward import Pushforward
-from .repeated import RepeatedRows
+from .files import CsvSource, FileSource, NpySource, ParquetSource
+from .fingerprint import mark_of
+from .pushforward import BATCH_SIZE, Pushforward, apply_network
+from .randomness import make_generator, permutation
 from .samplers import CallableSource, DistributionSource
 from .source import Source, SourceExhausted
 from .split import hold_out, once
-from .streams import StreamSource
-from .tables import TensorSource
+from .tables import DatasetSource, RepeatedRows, TensorSource
 
 __all__ = [
+    "BATCH_SIZE",
     "CallableSource",
     "CsvSource",
     "DatasetSource",
@@ -46,8 +42,11 @@ __all__ = [
     "SourceExhausted",
     "StreamSource",
     "TensorSource",
+    "apply_network",
     "as_source",
     "hold_out",
+    "make_generator",
     "mark_of",
     "once",
+    "permutation",
 ]

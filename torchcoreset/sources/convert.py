@@ -10,17 +10,13 @@ from torch.distributions import Distribution
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from ..tensors import LISTS, is_array
-from .datasets import DatasetSource
-from .formats import open_file
+from .batches import LoaderSource, RowBatches, StreamSource
+from .files import open_file
 from .layout import Key, Layout
-from .loaders import LoaderSource, RowBatches
-from .random_access import RandomAccessSource
-from .repeated import RepeatedRows
 from .rows import float_tensor, is_rows, is_table
 from .samplers import CallableSource, DistributionSource
 from .source import Source
-from .streams import StreamSource
-from .tables import TensorSource
+from .tables import DatasetSource, RandomAccessSource, RepeatedRows, TensorSource
 
 WeightsAre = Literal["importance", "counts"]
 

@@ -10,12 +10,11 @@ from torch import Generator, Tensor
 
 from ..tensors import check_finite, is_real
 from .convert import as_source
-from .file_source import FileSource
+from .files import FileSource
 from .pushforward import Pushforward
-from .random_access import RandomAccessSource
 from .randomness import make_generator, permutation
-from .repeated import RepeatedRows
 from .source import Source
+from .tables import RandomAccessSource, RepeatedRows
 
 BATCH = 1 << 16  # rows read at once
 

@@ -23,23 +23,10 @@ From `gaussians`, `gaussian_w2` (Dowson and Landau 1982), `entropic_gaussian_lin
 (0.623079, [1.120485, -0.74097, -0.379515])
 """
 
-from .discrete import (
-    DISCRETE_PROBLEMS,
-    E1,
-    DiscreteProblem,
-    LineTransport,
-    line_transport,
-)
+from .discrete import DISCRETE_PROBLEMS, E1, DiscreteProblem, LineTransport, line_transport
 from .gaussians import entropic_gaussian_line, gaussian_w2, sinkhorn_gaussian_line
 from .line import EXPONENTIAL, LINE_PROBLEMS, NORMAL, UNIFORM, LineProblem
-from .plane import (
-    BEST_KNOWN,
-    HEXAGON_W1,
-    HEXAGON_W2,
-    KnownValue,
-    sample_normal,
-    sample_square,
-)
+from .plane import BEST_KNOWN, HEXAGON_W1, HEXAGON_W2, KnownValue, sample_normal, sample_square
 
 __all__ = [
     "BEST_KNOWN",

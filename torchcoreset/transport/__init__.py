@@ -26,8 +26,40 @@ extent      median, scale and diameter of a measure
 deterministic    sums that repeat on a GPU     modes     what of torch's modes is left at the door
 """
 
-from .result import Coupling, Status, Transport
-from .solve import transport
+from .cost import paired, paired_gradient, pairwise, pairwise_exact
+from .extent import data_scale, diameter, distances, weighted_median
+from .problem import Problem, as_table, check_power, make_problem, within_range
+from .result import ENTRIES, Coupling, Status, Transport
+from .solve import EXACT_GAP, check_start, check_tolerance, report_unconverged, solve, solve_dual, transport
+from .solver import DENSE_BALANCE
 from .stream import StreamStatus, StreamTransport
 
-__all__ = ["Coupling", "Status", "StreamStatus", "StreamTransport", "Transport", "transport"]
+__all__ = [
+    "DENSE_BALANCE",
+    "ENTRIES",
+    "EXACT_GAP",
+    "Coupling",
+    "Problem",
+    "Status",
+    "StreamStatus",
+    "StreamTransport",
+    "Transport",
+    "as_table",
+    "check_power",
+    "check_start",
+    "check_tolerance",
+    "data_scale",
+    "diameter",
+    "distances",
+    "make_problem",
+    "paired",
+    "paired_gradient",
+    "pairwise",
+    "pairwise_exact",
+    "report_unconverged",
+    "solve",
+    "solve_dual",
+    "transport",
+    "weighted_median",
+    "within_range",
+]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from .deterministic import kth_smallest, running_sum
+from ..deterministic import kth_smallest, running_sum
 from .problem import Problem, rows_of_block
 
 TIE = 1e-9  # of the mass: sums of weights that differ by less are equal, but for rounding

@@ -12,16 +12,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from ..deterministic import column_medians, kth_smallest
 from ..errors import warn_user
 from ..tensors import LOST, check_finite, float_tensor, holds, is_real, normalised, span
-from .deterministic import column_medians, kth_smallest
-from .movable import Movable
-from .result import Coupling
+
+if TYPE_CHECKING:
+    from .flow import Movable
+    from .result import Coupling
 
 SHOWN = 1024  # rows that are looked at before all
 BLOCK = 1 << 20  # numbers of a block of rows of which copies are made

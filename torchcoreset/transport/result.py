@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .deterministic import mass_by_cell
-from .whole import whole_labels
+from ..deterministic import mass_by_cell
+from .labels import whole_labels
 
 ENTRIES = 1 << 17
 

@@ -10,17 +10,16 @@ import torch
 from torch import Tensor
 
 from ..errors import ConvergenceError, ConvergenceWarning, warn_user
+from ..modes import plain_modes
 from ..tensors import check_count, is_real, real_tensor
-from .choose import check_engine
+from .dual import COARSE, LEAST_SAMPLES
 from .groups import Group, far_groups, group_problem
-from .idle import ceiling, with_idle, without_idle
-from .modes import plain_modes
-from .multiscale import COARSE, LEAST_SAMPLES
+from .passes import check_engine
 from .problem import Problem, as_float64, within_range
-from .ranks import as_ranks, told_to
+from .ranks import Shard, as_ranks, problem_on, told_to
 from .result import Coupling, Status, Transport
-from .shard import Shard, problem_on
 from .solver import FINE, MOST, Settings, Solver, plan_cost
+from .support import ceiling, with_idle, without_idle
 
 EXACT_GAP = 1e-9
 

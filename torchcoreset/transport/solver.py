@@ -19,21 +19,24 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .balance import balance, spread
-from .balance_lists import balance_lists
-from .choose import make_engine
 from .cost import paired, pairwise, pairwise_exact
-from .curvature import Curvature, Learning, Postponed, curvature_of
-from .engine import Engine, HardPass
-from .line import sorted_transport
-from .listing import listed
-from .market import DUST
-from .multiscale import coarse_potential, coarse_sample
-from .newton import anneal, next_eta, settle, target_ambiguity
-from .offered import offered
+from .dual import (
+    Curvature,
+    Learning,
+    Postponed,
+    anneal,
+    coarse_potential,
+    coarse_sample,
+    curvature_of,
+    next_eta,
+    settle,
+    sorted_transport,
+    target_ambiguity,
+)
+from .flow import DUST, balance, balance_lists, listed, offered, spread
+from .passes import RESOLUTION, Engine, HardPass, make_engine, unresolved
 from .problem import Problem
 from .result import Coupling, Status, Transport
-from .rounding import RESOLUTION, unresolved
 
 FINE = 100  # samples a point in the last subsample
 MOST = 1 << 18  # samples in it: their lists fill some hundred MiB

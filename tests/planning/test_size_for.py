@@ -1,0 +1,81 @@
+"""How many points: on the line and in the square, where the answer is known."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+import torchcoreset as tc
+from torchcoreset.planning.growth import fit_growth
+
+
+def line(count: int) -> Tensor:
+    return torch.rand(count, 1, dtype=torch.float64)
+
+
+def test_the_line() -> None:
+    """U[0, 1]: W2 = 1 / sqrt(12 n^2), so 0.02 takes 15 points, or a few more to be certified."""
+    found = tc.size_for(0.02, line, samples=20_000)
+    assert found.reached
+    assert 15 <= found.size <= 18
+    assert found.certificate.upper <= 0.02
+    assert found.coreset.size == found.size
+    assert found.growth.dimension == pytest.approx(1, rel=0.3)  # of upper ends, which sampling errors raise
+    assert 1 - found.certificate.confidence == pytest.approx(0.05 / 8)
+
+
+def test_the_square() -> None:
+    """n W2^2 tends to 5 / (18 sqrt 3), and is 0.172 at n=10: 0.1 takes 16 to 18 points."""
+    found = tc.size_for(0.1, lambda m: torch.rand(m, 2), samples=20_000)
+    assert 16 <= found.size <= 19
+    assert found.growth.dimension == pytest.approx(2, rel=0.15)
+
+
+def test_out_of_reach() -> None:
+    found = tc.size_for(1e-3, lambda m: torch.rand(m, 2), samples=5000, max_size=200)
+    assert not found.reached
+    assert found.size is None
+    assert len(found.tried) <= 8
+    assert "0.001 was not reached" in found.message
+    assert "max_size is 200" in found.message
+    assert repr(found) == f"SizeResult({found.message})"
+
+
+def test_effort_is_bounded() -> None:
+    found = tc.size_for(0.01, line, samples=2000, max_builds=2)
+    assert len(found.tried) == 2
+    assert "allow more builds" in found.message or "may be as near" in found.message
+
+
+def test_a_table_is_split() -> None:
+    table = torch.rand(6000, 1, generator=torch.Generator().manual_seed(0))
+    found = tc.size_for(0.05, table, p=1)
+    assert 5 <= found.size <= 8  # W1 = 1 / (4 n)
+    assert found.certificate.samples <= 3000
+
+
+@pytest.mark.filterwarnings("ignore:source. one of:UserWarning")
+def test_tails_are_told() -> None:
+    with pytest.warns(UserWarning, match=r"a tenth of the cells carries \d+% of the cost: the tails decide") as caught:
+        tc.size_for(0.1, torch.distributions.Normal(0.0, 1.0), samples=10_000, max_builds=4)
+    assert {one.filename for one in caught} == {__file__}
+
+
+def test_growth_of_a_distance_that_does_not_fall() -> None:
+    assert fit_growth([10, 20], [1.0, 1.0]).size(0.5) == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epsilon": 0}, "epsilon: got 0; expected a positive distance"),
+        ({"source": iter([torch.zeros(5, 1)])}, "source: got StreamSource.*expected a table or dataset"),
+        ({"max_size": 0}, "max_size: got 0"),
+        ({"max_builds": 1.5}, "max_builds: got 1.5"),
+        ({"confidence": 2}, "confidence: got 2"),
+    ],
+)
+def test_unusable_arguments(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        tc.size_for(**({"epsilon": 0.1, "source": line} | changes))

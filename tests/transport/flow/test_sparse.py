@@ -1,0 +1,269 @@
+"""Moving the surplus over lists: with full lists what `balance` does, with shorter ones no less than is possible."""
+
+import numpy as np
+import ot
+import pytest
+
+from torchcoreset.transport.flow.dense import balance
+from torchcoreset.transport.flow.network import Balanced
+from torchcoreset.transport.flow.sparse import Lists, balance_lists
+
+ROUNDING = 1e-14
+in_time = pytest.mark.timeout(10)  # paths must not run in circles, nor rounds go on that move nothing
+WEIGHTS = ["equal", "random", "ties", "skew"]
+
+
+def instance(seed: int, weights: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Costs (m, n), sample weights (m,), point weights (n,)."""
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(2, 25)), int(rng.integers(1, 60))
+    x, y = rng.normal(size=(n, 2)), rng.normal(size=(m, 2))
+    if weights == "ties":
+        x, y = x.round(), y.round()
+    a, b = np.ones(m), np.ones(n)
+    if weights != "equal":
+        power = 8 if weights == "skew" else 1
+        a, b = rng.random(m) ** power + 1e-9, rng.random(n) ** power + 1e-9
+    return ((y[:, None] - x) ** 2).sum(2), a / a.sum(), b / b.sum()
+
+
+def listed(cost: np.ndarray, wanted: np.ndarray) -> Lists:
+    """Lists of the wanted (m, n) pairs."""
+    rows, cols = np.nonzero(wanted)
+    return Lists(np.searchsorted(rows, np.arange(len(cost) + 1)), cols, cost[rows, cols])
+
+
+def full(cost: np.ndarray) -> Lists:
+    return listed(cost, np.ones(cost.shape, dtype=bool))
+
+
+def start(cost: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Cells, masses, surplus and potential to begin with."""
+    cell = cost.argmin(1)
+    return cell, a, np.bincount(cell, a, len(b)) - b, np.zeros(len(b))
+
+
+def assert_feasible(result: Balanced, a: np.ndarray, b: np.ndarray) -> None:
+    assert result.mass.min() > 0
+    np.testing.assert_allclose(np.bincount(result.rows, result.mass, len(a)), a, atol=1e-12)
+    np.testing.assert_allclose(np.bincount(result.cols, result.mass, len(b)), b, atol=1e-11)
+
+
+def value_of(result: Balanced, cost: np.ndarray) -> float:
+    return float(result.mass @ cost[result.rows, result.cols])
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("seed", range(12))
+@in_time
+def test_full_lists_give_the_optimum(seed: int, weights: str) -> None:
+    cost, a, b = instance(seed, weights)
+    result = balance_lists(full(cost), *start(cost, a, b), allowance=ROUNDING, budgets=[0.0])
+    assert_feasible(result, a, b)
+    value = value_of(result, cost)
+    other = balance(cost, *start(cost, a, b), allowance=ROUNDING, budgets=[0.0])
+    assert value == pytest.approx(value_of(other, cost), rel=1e-10, abs=1e-12)
+    assert value == pytest.approx(ot.emd2(a, b, cost), rel=1e-10, abs=1e-12)
+    v = result.potential
+    assert a @ (cost - v).min(1) + b @ v == pytest.approx(value, rel=1e-10, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@in_time
+def test_a_potential_is_improved_from_where_it_is(seed: int) -> None:
+    cost, a, b = instance(seed, "random")
+    v = 0.3 * np.random.default_rng(seed).normal(size=len(b))
+    cell = (cost - v).argmin(1)
+    surplus = np.bincount(cell, a, len(b)) - b
+    result = balance_lists(full(cost), cell, a, surplus, v, allowance=ROUNDING, budgets=[0.0])
+    assert_feasible(result, a, b)
+    optimum = ot.emd2(a, b, cost)
+    assert value_of(result, cost) == pytest.approx(optimum, rel=1e-10)
+    u = result.potential
+    assert a @ (cost - u).min(1) + b @ u == pytest.approx(optimum, rel=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@in_time
+def test_short_lists_give_the_optimum_of_what_they_allow(seed: int) -> None:
+    cost, a, b = instance(seed, "random")
+    wanted = np.random.default_rng(seed).random(cost.shape) < 0.7
+    wanted[np.arange(len(a)), cost.argmin(1)] = True
+    wanted[:, 0] = wanted[0] = True
+    result = balance_lists(listed(cost, wanted), *start(cost, a, b), allowance=ROUNDING, budgets=[0.0])
+    assert wanted[result.rows, result.cols].all()
+    dear = np.where(wanted, cost, 1e6)
+    optimum = ot.emd2(a, b, dear)
+    if optimum < 1e2:  # else not all mass has a place on the lists
+        assert_feasible(result, a, b)
+        assert value_of(result, cost) == pytest.approx(optimum, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@in_time
+def test_an_allowance_gives_feasible_plans_above_the_optimum(seed: int) -> None:
+    cost, a, b = instance(seed, "random")
+    exact, loose, hasty = (
+        balance_lists(full(cost), *start(cost, a, b), allowance=allowance, budgets=[budget])
+        for allowance, budget in ((ROUNDING, 0.0), (0.2, 0.0), (1e-3, 0.01))
+    )
+    for result in (loose, hasty):
+        assert_feasible(result, a, b)
+        assert value_of(result, cost) >= value_of(exact, cost) - 1e-12
+    # every hop of mass pays at most the allowance more than it must, and no path is longer than there are cells
+    assert value_of(loose, cost) <= value_of(exact, cost) + 0.2 * len(b)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("seed", range(8))
+@in_time
+def test_an_optimal_plan_is_reached_by_way_of_wasteful_ones(seed: int, weights: str) -> None:
+    cost, a, b = instance(seed, weights)
+    result = balance_lists(full(cost), *start(cost, a, b), allowance=ROUNDING, budgets=[0.3, 0.03, 0.0])
+    assert_feasible(result, a, b)
+    assert value_of(result, cost) == pytest.approx(ot.emd2(a, b, cost), rel=1e-10, abs=1e-12)
+
+
+def crowded(seed: int, weights: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Many small samples, and points of which a few get far too much: costs (m, n), sample and point weights."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(40, 2)), 0.5 * rng.normal(size=(600, 2))
+    a, b = (np.ones(600), np.ones(40)) if weights == "equal" else (rng.random(600), rng.random(40))
+    return ((y[:, None] - x) ** 2).sum(2), a / a.sum(), b / b.sum()
+
+
+@pytest.mark.parametrize("budget", [0.0, 1e-3, 1e-2, 1e-1])
+@pytest.mark.parametrize("weights", ["equal", "random"])
+@pytest.mark.parametrize("seed", range(4))
+@in_time
+def test_no_more_is_wasted_than_the_budget(seed: int, weights: str, budget: float) -> None:
+    cost, a, b = crowded(seed, weights)
+    result = balance_lists(full(cost), *start(cost, a, b), allowance=ROUNDING, budgets=[budget])
+    assert_feasible(result, a, b)
+    v = result.potential
+    gap = value_of(result, cost) - (a @ (cost - v).min(1) + b @ v)
+    assert -1e-12 <= gap <= 1.1 * budget + 1e-12
+
+
+def test_what_may_be_wasted_saves_rounds() -> None:
+    cost, a, b = crowded(0, "equal")
+    exact, loose = (
+        balance_lists(full(cost), *start(cost, a, b), allowance=ROUNDING, budgets=[budget]) for budget in (0.0, 1e-2)
+    )
+    assert 0 < loose.rounds < exact.rounds / 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+@in_time
+def test_full_and_short_lists_that_hold_all_that_is_used_agree(seed: int) -> None:
+    cost, a, b = crowded(seed, "random")
+    whole = balance_lists(full(cost), *start(cost, a, b), allowance=ROUNDING, budgets=[0.0])
+    wanted = cost <= np.sort(cost, 1)[:, 24:25]
+    wanted[whole.rows, whole.cols] = True
+    short = balance_lists(listed(cost, wanted), *start(cost, a, b), allowance=ROUNDING, budgets=[0.1, 0.0])
+    assert_feasible(short, a, b)
+    assert value_of(short, cost) == pytest.approx(value_of(whole, cost), rel=1e-10)
+
+
+@pytest.mark.parametrize("budget", [0.0, 1e-2])
+@pytest.mark.parametrize("seed", range(4))
+@in_time
+def test_rounding_does_not_choose_among_ways_that_are_equally_long(seed: int, budget: float) -> None:
+    # on a grid nearly all ways are as long as others; processes that round differently must agree on what moves
+    rng = np.random.default_rng(seed)
+    x, y = rng.integers(0, 6, size=(30, 2)), rng.integers(0, 6, size=(400, 2))
+    cost = ((y[:, None] - x) ** 2).sum(2).astype(float)
+    a, b = np.full(400, 1 / 400), np.full(30, 1 / 30)
+    first, *others = (
+        balance_lists(full(noisy), *start(cost, a, b), allowance=1e-9, budgets=[budget])
+        for noisy in (cost, *(cost + 1e-13 * rng.normal(size=cost.shape) for _ in range(3)))
+    )
+    for other in others:
+        np.testing.assert_allclose(other.potential, first.potential, atol=1e-9)
+        np.testing.assert_array_equal(
+            np.bincount(other.cols, minlength=len(b)), np.bincount(first.cols, minlength=len(b))
+        )
+
+
+def test_a_sample_has_one_entry_a_cell() -> None:
+    cost, a, b = crowded(1, "random")
+    result = balance_lists(full(cost), *start(cost, a, b), allowance=ROUNDING, budgets=[0.1, 0.0])
+    assert len(np.unique(result.rows * len(b) + result.cols)) == len(result.rows)
+
+
+def test_a_sample_is_split_between_cells() -> None:
+    cost, b = np.array([[0.0, 1.0, 3.0]]), np.array([0.5, 0.3, 0.2])
+    result = balance_lists(full(cost), *start(cost, np.ones(1), b), allowance=ROUNDING, budgets=[0.0])
+    held = dict(zip(result.cols.tolist(), result.mass.tolist(), strict=True))
+    assert held == pytest.approx({0: 0.5, 1: 0.3, 2: 0.2})
+    assert result.rows.tolist() == [0, 0, 0]
+
+
+def test_balanced_cells_stay_as_they_are() -> None:
+    cost, v = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([0.1, 0.0])
+    result = balance_lists(
+        full(cost), np.array([0, 1]), np.full(2, 0.5), np.zeros(2), v, allowance=ROUNDING, budgets=[0.0]
+    )
+    assert result.rounds == 0
+    assert result.potential.tolist() == [0.1, 0.0]
+    assert list(zip(result.rows, result.cols, result.mass, strict=True)) == [(0, 0, 0.5), (1, 1, 0.5)]
+
+
+@in_time
+@pytest.mark.parametrize("budget", [0.0, 0.01])
+@pytest.mark.parametrize("cols", [[0, 1], [1]])
+def test_what_finds_no_path_stays(cols: list[int], budget: float) -> None:
+    # the only movable sample is in cell 1, so the surplus of cell 0 cannot leave it
+    lists = Lists(np.array([0, len(cols)]), np.array(cols), np.ones(len(cols)))
+    result = balance_lists(
+        lists, np.array([1]), np.array([0.1]), np.array([0.3, -0.3]), np.zeros(2), allowance=ROUNDING, budgets=[budget]
+    )
+    assert (result.rows.tolist(), result.cols.tolist(), result.mass.tolist()) == ([0], [1], [0.1])
+    assert result.potential.tolist() == [0.0, 0.0]
+
+
+@in_time
+def test_what_finds_no_path_does_not_stop_the_rest() -> None:
+    # cells 0 and 1 list each other, 2 and 3 list nobody but themselves
+    wanted = np.eye(4, dtype=bool)
+    wanted[0, 1] = True
+    cost, surplus = 1 - np.eye(4), np.array([0.1, -0.1, 0.1, -0.1])
+    result = balance_lists(
+        listed(cost, wanted), np.arange(4), np.full(4, 0.25), surplus, np.zeros(4), allowance=ROUNDING, budgets=[0.0]
+    )
+    np.testing.assert_allclose(np.bincount(result.cols, result.mass), [0.15, 0.35, 0.25, 0.25], atol=1e-15)
+
+
+@in_time
+@pytest.mark.parametrize("budget", [0.0, 0.01])
+def test_a_bottleneck_of_dust_does_not_stop_the_rest(budget: float) -> None:
+    # the cheapest way from 0 to 2 leads through cell 1, which holds next to nothing
+    cost = np.array([[0.0, 1.0, 5.0], [1.0, 0.0, 1.0], [5.0, 1.0, 0.0]])
+    a, b = np.array([1.0 - 1e-13, 1e-13, 0.0]), np.array([0.5, 1e-13, 0.5 - 1e-13])
+    result = balance_lists(full(cost), np.arange(3), a, a - b, np.zeros(3), allowance=ROUNDING, budgets=[budget])
+    np.testing.assert_allclose(np.bincount(result.cols, result.mass, 3), b, atol=1e-11)
+
+
+@in_time
+@pytest.mark.parametrize("n", [3, 100, 1000])
+def test_no_path_runs_in_circles_between_points_that_coincide(n: int) -> None:
+    # a chain so long that its length rounds away any toll, and at its end two points in one place
+    x = np.append(np.arange(n - 1.0), n - 2.0)
+    cost = np.abs(x[:, None] - x)
+    mass, surplus = np.full(n, 1 / n), np.zeros(n)
+    surplus[0], surplus[-1] = 0.5 / n, -0.5 / n
+    result = balance_lists(
+        listed(cost, cost <= 1), np.arange(n), mass, surplus, np.zeros(n), allowance=ROUNDING, budgets=[0.0]
+    )
+    np.testing.assert_allclose(np.bincount(result.cols, result.mass, n), mass - surplus, atol=1e-15)
+    assert value_of(result, cost) == pytest.approx(0.5 / n * (n - 2), rel=1e-12)
+
+
+def test_inputs_are_not_written_to() -> None:
+    cost, a, b = instance(5, "random")
+    lists, arrays = full(cost), start(cost, a, b)
+    everything = (*arrays, lists.offsets, lists.cols, lists.cost)
+    before = [array.copy() for array in everything]
+    balance_lists(lists, *arrays, allowance=ROUNDING, budgets=[0.0])
+    for array, copy in zip(everything, before, strict=True):
+        np.testing.assert_array_equal(array, copy)

@@ -1,0 +1,253 @@
+"""Engines against each other, how one is chosen, and what is said when one cannot work."""
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+import torchcoreset as tc
+from torchcoreset.transport.passes import choose
+from torchcoreset.transport.passes.choose import make_engine
+from torchcoreset.transport.passes.dense import DenseEngine
+from torchcoreset.transport.passes.engine import Engine
+from torchcoreset.transport.problem import Problem, make_problem
+
+interpreted = pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None or os.environ.get("TRITON_INTERPRET") != "1",
+    reason="needs triton and TRITON_INTERPRET=1, which runs its kernels on the CPU",
+)
+
+
+def some_problem(p: float, n: int, m: int, d: int, dtype: torch.dtype) -> Problem:
+    """A weighted problem with a far outlier."""
+    generator = torch.Generator().manual_seed(n + m + d)
+    x, y = (torch.randn(count, d, dtype=dtype, generator=generator) for count in (n, m))
+    y[0] = 10.0
+    b, a = (torch.rand(count, dtype=torch.float64, generator=generator) + 0.1 for count in (n, m))
+    return make_problem(x, y, p, b, a)
+
+
+def check_agreement(engine: Engine, dense: DenseEngine) -> None:
+    """Both engines see the same cells, slacks, masses and curvature, to the rounding of the dtype."""
+    problem = dense.problem
+    eps = torch.finfo(problem.x.dtype).eps
+    largest = float((problem.x.norm(dim=1).max() + problem.y.norm(dim=1).max()) ** problem.p)
+    v = 0.3 * torch.randn(len(problem.x), dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    v = v.to(problem.x.device)
+    ours, theirs = engine.hard(v), dense.hard(v)
+    moved = ours.cell != theirs.cell
+    assert bool((theirs.slack[moved] <= 8 * eps * largest).all()), "only ties may be broken differently"
+    torch.testing.assert_close(ours.slack, theirs.slack, rtol=0, atol=16 * eps * largest)
+    assert ours.cost.dtype == ours.mass.dtype == torch.float64
+    assert ours.dual == pytest.approx(theirs.dual, abs=16 * eps * largest)
+    if not bool(moved.any()):
+        assert torch.equal(ours.cell, theirs.cell)
+        assert torch.equal(ours.cost, theirs.cost)
+        torch.testing.assert_close(ours.mass, theirs.mass, rtol=0, atol=1e-14)  # CUDA sums weights in any order
+    for eta in (1.0, 0.1):
+        soft, reference = engine.soft(v, eta), dense.soft(v, eta)
+        near = {"rtol": 0, "atol": 64 * eps * max(1.0, largest**0.5 / eta)}
+        torch.testing.assert_close(soft.mass, reference.mass, **near)
+        torch.testing.assert_close(soft.overlap, reference.overlap, **near)
+        assert float(soft.mass.sum()) == pytest.approx(1, abs=64 * eps)
+        assert soft.dual == pytest.approx(reference.dual, abs=16 * eps * largest)
+        assert soft.ambiguity == pytest.approx(reference.ambiguity, abs=near["atol"])
+
+
+def check_coincidence(engine: Engine) -> None:
+    """Where points lie on samples, costs are zero and nothing is infinite."""
+    n = len(engine.problem.x)
+    v = torch.zeros_like(engine.problem.b)
+    hard, soft = engine.hard(v), engine.soft(v, 0.1)
+    assert hard.cell.tolist() == list(range(n))
+    assert hard.cost.abs().max() == 0
+    assert hard.slack.isfinite().all() or n == 1
+    assert soft.mass.isfinite().all()
+    assert soft.overlap.isfinite().all()
+
+
+@pytest.mark.keops
+@pytest.mark.timeout(600)  # KeOps compiles two formulas for each power and dtype, 30 s each on a busy machine
+@pytest.mark.slow
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_keops_agrees_with_dense(p: float, dtype: torch.dtype) -> None:
+    for n in (1, 40):
+        problem = some_problem(p, n, 700, 3, dtype)
+        check_agreement(make_engine(problem, "keops"), DenseEngine(problem))
+    check_coincidence(make_engine(make_problem(problem.x, problem.x, p), "keops"))
+
+
+@pytest.mark.keops
+@pytest.mark.timeout(600)
+@pytest.mark.slow
+def test_keops_solves_silently_and_changes_nothing_global(capfd: pytest.CaptureFixture[str]) -> None:
+    x, y = torch.randn(2, 300, 3, generator=torch.Generator().manual_seed(0))
+    before = torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_rng_state()
+    plan = tc.transport(x[:20], y, engine="keops")
+    assert capfd.readouterr() == ("", "")
+    assert before[:2] == (torch.is_grad_enabled(), torch.get_default_dtype())
+    assert torch.equal(before[2], torch.get_rng_state())
+    import keopscore
+    import pykeops
+
+    assert pykeops.verbose
+    assert keopscore.verbose
+    assert plan.gap <= 1e-3
+    assert plan.value == pytest.approx(tc.transport(x[:20], y, engine="dense").value, rel=2e-3)
+
+
+@interpreted
+@pytest.mark.filterwarnings("ignore:divide by zero encountered in log2:RuntimeWarning")  # numpy's, not a GPU's
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
+@pytest.mark.parametrize(("n", "m", "d"), [(1, 50, 1), (7, 100, 2), (130, 200, 5), (65, 130, 16), (70, 65, 37)])
+def test_triton_agrees_with_dense(p: float, n: int, m: int, d: int) -> None:
+    problem = some_problem(p, n, m, d, torch.float32)
+    check_agreement(make_engine(problem, "triton"), DenseEngine(problem))
+    check_coincidence(make_engine(make_problem(problem.x[:60], problem.x[:60], p), "triton"))
+
+
+@interpreted
+def test_triton_in_parts_is_triton(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torchcoreset.transport.passes import triton
+
+    problem = some_problem(2.0, 20, 300, 2, torch.float32)
+    v = torch.zeros(20, dtype=torch.float64)
+    whole = make_engine(problem, "triton").soft(v, 0.5)
+    monkeypatch.setattr(triton, "PARTIAL_ELEMENTS", 1)
+    parts = make_engine(problem, "triton").soft(v, 0.5)
+    torch.testing.assert_close(parts.mass, whole.mass)
+    torch.testing.assert_close(parts.overlap, whole.overlap)
+
+
+@interpreted
+def test_triton_is_dense_in_float64() -> None:
+    assert type(make_engine(some_problem(2.0, 3, 9, 2, torch.float64), "triton")) is DenseEngine
+
+
+def test_a_subsample_keeps_the_kind_of_engine() -> None:
+    class Other(DenseEngine):
+        pass
+
+    assert type(Other(some_problem(2.0, 3, 90, 2, torch.float32)).subsample(10)) is Other
+
+
+EVERY_DOOR: list[Callable[[str], object]] = [
+    lambda engine: tc.transport(torch.zeros(1, 2), torch.ones(3, 2), engine=engine),
+    lambda engine: tc.wasserstein(torch.zeros(1, 2), torch.ones(3, 2), engine=engine),
+    lambda engine: tc.CoresetLoss(engine=engine),
+    lambda engine: tc.build_coreset(torch.rand(9, 2), 2, engine=engine),
+]
+doors = pytest.mark.parametrize("door", EVERY_DOOR, ids=["transport", "wasserstein", "CoresetLoss", "build_coreset"])
+
+
+@doors
+@pytest.mark.parametrize("engine", ["auto", "dense"])
+def test_every_door_takes_an_engine(door: Callable[[str], object], engine: str) -> None:
+    door(engine)
+
+
+@doors
+def test_an_unknown_engine_is_refused_with_the_names(door: Callable[[str], object]) -> None:
+    with pytest.raises(ValueError, match=r"engine: got 'cuda'; expected one of 'auto', 'dense', 'keops', 'triton'\."):
+        door("cuda")
+
+
+@pytest.mark.parametrize("algorithm", ["fixed_point", "sgd", "gradient"])
+def test_every_algorithm_hands_the_engine_on(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = spy(monkeypatch)
+    y = torch.rand(200, 2, generator=torch.Generator().manual_seed(0))
+    tc.build_coreset(y, 3, algorithm=algorithm, steps=2, engine="dense")
+    assert asked
+    assert set(asked) == {"dense"}
+
+
+@pytest.mark.parametrize("d", [2, 101, 784])
+def test_auto_takes_no_keops_on_a_cpu(d: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose, "_keops", lambda problem: pytest.fail("auto chose KeOps"))
+    monkeypatch.setattr(choose, "_triton", lambda problem: pytest.fail("auto chose triton"))
+    plan = tc.transport(torch.zeros(1, d), torch.ones(16, d))
+    assert plan.value == pytest.approx(d, rel=1e-4)
+
+
+@pytest.mark.keops
+@pytest.mark.parametrize("d", [100, 101])
+def test_keops_warns_of_many_dimensions(d: int, recwarn: pytest.WarningsRecorder) -> None:
+    make_engine(some_problem(2.0, 2, 5, d, torch.float32), "keops")  # compiles nothing before its first pass
+    told = [str(warning.message) for warning in recwarn if "engine: 'keops'" in str(warning.message)]
+    assert len(told) == (d > 100)
+    assert all("101 dimensions" in text and "engine='dense'" in text for text in told)
+
+
+@pytest.mark.keops
+@pytest.mark.parametrize("reason", ["g++: not found", ""])
+def test_a_keops_that_cannot_compile_says_what_to_do(reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pykeops.torch import LazyTensor
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(reason)
+
+    monkeypatch.setattr(LazyTensor, "Kmin_argKmin", fail)
+    x, y = torch.zeros(2, 2, requires_grad=True), torch.rand(9, 2, generator=torch.Generator().manual_seed(0))
+    loss = tc.CoresetLoss(engine="keops")
+    with pytest.raises(RuntimeError, match=r"engine: 'keops' failed .*OSError.*engine='dense', or .*[.]") as caught:
+        loss(x, y)
+    assert reason in str(caught.value)
+    assert isinstance(caught.value.__cause__, OSError)
+    assert torch.is_grad_enabled()
+    assert loss.last is None
+    loss.engine = "dense"
+    loss(x, y).backward()
+    torch.testing.assert_close(x.grad.sum(0), -2 * y.mean(0))
+
+
+@pytest.mark.keops
+def test_the_remedy_names_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from torchcoreset.transport.passes.keops import _remedy
+
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("KEOPS_CACHE_FOLDER", str(tmp_path / "file" / "keops"))
+    assert "set KEOPS_CACHE_FOLDER" in _remedy()
+    assert str(tmp_path / "file") in _remedy()
+    monkeypatch.setenv("KEOPS_CACHE_FOLDER", str(tmp_path / "new" / "keops"))
+    assert _remedy().startswith("check the C++ compiler")
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    monkeypatch.setenv("PATH", "")
+    assert "compiler" in _remedy()
+
+
+def test_a_missing_pykeops_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pykeops", None)
+    with pytest.raises(ImportError, match=r"engine: 'keops' needs pykeops.*pip install 'torchcoreset\[keops\]'"):
+        tc.transport(torch.zeros(1, 2), torch.ones(3, 2), engine="keops")
+
+
+def test_a_missing_triton_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "triton", None)
+    with pytest.raises(ImportError, match=r"engine: 'triton' needs triton.*engine='dense'"):
+        tc.transport(torch.zeros(1, 2), torch.ones(3, 2), engine="triton")
+
+
+@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") == "1", reason="interpreted kernels run on the CPU")
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
+def test_triton_wants_a_gpu() -> None:
+    with pytest.raises(ValueError, match=r"engine: got 'triton' with points on cpu; expected a CUDA device"):
+        tc.transport(torch.zeros(1, 2), torch.ones(3, 2), engine="triton")
+
+
+def spy(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the engines that solvers ask for from here on."""
+    from torchcoreset.transport import solver
+
+    asked: list[str] = []
+
+    def listen(problem: Problem, engine: str) -> Engine:
+        asked.append(engine)
+        return make_engine(problem, engine)
+
+    monkeypatch.setattr(solver, "make_engine", listen)
+    return asked

@@ -1,0 +1,151 @@
+"""`torchcoreset info`: what a file holds, or what this installation can do."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import torchcoreset as tc
+
+from ..files import FORMATS, CoresetFile, DataSettings, Scaling, load_arrays, read_coreset, read_table
+from ..outcome import Outcome
+from ..settings import argument, option
+
+PACKAGES = {
+    "geomloss": "Sinkhorn divergences by geomloss",
+    "jsonargparse": "this command line",
+    "matplotlib": "pictures",
+    "pandas": "DataFrames",
+    "pyarrow": "CSV and Parquet files",
+    "pykeops": "engine keops",
+    "scikit-learn": "the estimator and example:digits",
+    "tqdm": "progress bars",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class InfoSettings(DataSettings):
+    """Settings of `info`."""
+
+    data: str = argument("coreset file or table; nothing shows the installation", "")
+    size: int | None = option("of a table: what a build of this many points would take", None, metavar="N")
+
+
+def run(settings: InfoSettings) -> Outcome:
+    """Look and say."""
+    if not settings.data:
+        return _installation()
+    path = Path(settings.data)
+    if path.is_file() and _is_coreset(path):
+        return _coreset(settings.data, read_coreset(settings.data))
+    return _table(settings)
+
+
+def _is_coreset(path: Path) -> bool:
+    suffix = path.suffix.lower()
+    if suffix == ".csv":
+        return path.with_name(path.name + ".json").is_file()
+    if suffix == ".parquet":
+        return bool(read_coreset(str(path)).metadata.get("format"))
+    return suffix == ".safetensors" or (suffix in FORMATS and {"points", "weights"} <= load_arrays(path).keys())
+
+
+def _coreset(name: str, held: CoresetFile) -> Outcome:
+    size, dimension = held.points.shape
+    equal = bool((held.weights == held.weights[0]).all())
+    known = {key: value for key, value in held.metadata.items() if key not in ("columns", "scaling", "classes")}
+    record = {"command": "info", "kind": "coreset", "file": name, **known, "size": size, "dimension": dimension}
+    lines = [
+        f"{name}: coreset of {size} points in {dimension} {'column' if dimension == 1 else 'columns'}, weights "
+        f"{'equal' if equal else 'unequal'}"
+    ]
+    if held.metadata.get("distance") is not None:
+        low, high = held.metadata["bounds"]
+        lines.append(f"W{held.metadata['p']:g} to the rows of the build: {high:.6g}, at least {low:.6g}")
+    if held.labels is not None:
+        labels, counts = np.unique(held.labels, return_counts=True)
+        record["points_of_class"] = dict(zip(map(str, labels.tolist()), counts.tolist(), strict=True))
+        lines.append("points of each class: " + ", ".join(f"{k}: {v}" for k, v in record["points_of_class"].items()))
+    lines.append(f"columns: {_shortened(held.columns)}")
+    told = (
+        "data",
+        "row_weights",
+        "row_weights_are",
+        "rows",
+        "hold_out",
+        "algorithm",
+        "steps",
+        "status",
+        "seed",
+        "distance_unit",
+        "version",
+    )
+    lines += [f"{key.replace('_', ' ')}: {known[key]}" for key in told if known.get(key) is not None]
+    return Outcome(record | {"columns": held.columns}, lines)
+
+
+def _table(settings: InfoSettings) -> Outcome:
+    table = read_table(settings)
+    scaling = Scaling.of(table.source)
+    lines = [f"{table.name}: table of {table.rows:,} rows and {len(table.columns)} columns of features"]
+    width = max(len(name) for name in table.columns[:20])
+    lines += [
+        f"  {name:{width}}  mean {mean:.5g}, deviation {deviation:.5g}"
+        for name, mean, deviation in list(
+            zip(table.columns, scaling.mean.tolist(), scaling.deviation.tolist(), strict=True)
+        )[:20]
+    ]
+    if len(table.columns) > 20:
+        lines.append(f"  and {len(table.columns) - 20} more")
+    record: dict[str, Any] = {"command": "info", "kind": "table", "file": settings.data, "rows": table.rows}
+    record |= {"columns": list(table.columns), **scaling.to_record()}
+    ratio = float(scaling.deviation.max() / scaling.deviation.min())
+    if ratio > 10:
+        lines.append(f"The widest column spreads {ratio:.3g} times as wide as the narrowest: consider --standardise.")
+    if table.labels is not None:
+        labels, counts = np.unique(table.labels, return_counts=True)
+        record["rows_of_class"] = dict(zip(map(str, labels.tolist()), counts.tolist(), strict=True))
+        lines.append("rows of each class: " + ", ".join(f"{k}: {v}" for k, v in record["rows_of_class"].items()))
+    if settings.size is not None:
+        needed = tc.preflight(table.source, settings.size)
+        record["preflight"] = {"memory": needed.memory, "seconds": needed.seconds, "advice": list(needed.advice)}
+        lines.append(f"{settings.size} points would take {needed!r}")
+    return Outcome(record, lines)
+
+
+def _installation() -> Outcome:
+    record: dict[str, Any] = {
+        "command": "info",
+        "kind": "installation",
+        "version": version("torchcoreset"),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "cuda": [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())],
+        "packages": {name: _version(name) for name in PACKAGES},
+    }
+    lines = [
+        f"torchcoreset {record['version']}, Python {record['python']}, torch {record['torch']} on "
+        f"{record['threads']} threads, GPU: {', '.join(record['cuda']) or 'none'}"
+    ]
+    lines += [
+        f"  {name:14}{record['packages'][name] or 'not installed':16}{purpose}" for name, purpose in PACKAGES.items()
+    ]
+    return Outcome(record, lines)
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _shortened(names: list[str]) -> str:
+    return ", ".join(names if len(names) <= 12 else [*names[:10], f"... ({len(names)} in all)"])

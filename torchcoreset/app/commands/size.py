@@ -1,0 +1,60 @@
+"""`torchcoreset size`: how many points a distance needs, and the certificate that shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torchcoreset as tc
+
+from ...pictures import draw_certificates
+from ..files import DataSettings, Scaling, check_picture, read_table, save_picture, scaled
+from ..outcome import NOT_REACHED, OK, Outcome
+from ..settings import option
+from .certify import certificate_record
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeSettings(DataSettings):
+    """Settings of `size`."""
+
+    epsilon: float = option("distance to reach, in the unit of the data", metavar="W")
+    p: float = option("power of the distance", 2.0)
+    confidence: float = option("with which the distance is at most epsilon", 0.95)
+    samples: int = option("most rows of each certificate", 100_000, metavar="N")
+    max_size: int = option("most points to try", 1000, metavar="N")
+    max_builds: int = option("most coresets to build", 8, metavar="N")
+    standardise: bool = option("give all columns mean 0 and deviation 1; epsilon is then in deviations", False)
+    plot: str | None = option("picture of distance against size: .png, .pdf or .svg", None, metavar="FILE")
+    seed: int = option("of all random numbers", 0, metavar="N")
+
+
+def run(settings: SizeSettings) -> Outcome:
+    """Search, say what was found, draw."""
+    check_picture(settings.plot)
+    table = read_table(settings)
+    source = scaled(table.source, Scaling.of(table.source) if settings.standardise else None)
+    found = tc.size_for(
+        settings.epsilon,
+        source,
+        settings.p,
+        confidence=settings.confidence,
+        samples=settings.samples,
+        max_size=settings.max_size,
+        max_builds=settings.max_builds,
+        seed=settings.seed,
+    )
+    tried = sorted(found.tried, key=lambda one: one[0])
+    lines = [found.message]
+    lines += [f"  {size:>6} points: {one.lower:.5g} <= W{settings.p:g} <= {one.upper:.5g}" for size, one in tried]
+    if settings.plot is not None:
+        save_picture(draw_certificates(tried, epsilon=settings.epsilon), settings.plot)
+        lines.append(f"written  {settings.plot}")
+    record = {
+        "command": "size",
+        "epsilon": settings.epsilon,
+        "size": found.size,
+        "message": found.message,
+        "certificate": certificate_record(found.certificate),
+        "tried": [{"size": size, "lower": one.lower, "upper": one.upper} for size, one in tried],
+    }
+    return Outcome(record, lines, OK if found.reached else NOT_REACHED)

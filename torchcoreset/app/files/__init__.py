@@ -1,0 +1,26 @@
+"""Files of the command line: tables, coresets with all that is known of them, pictures, checkpoints."""
+
+from .checkpoint import Checkpoint
+from .coresets import FORMATS, CoresetFile, check_format, check_out, read_coreset, write_coreset
+from .data import DataSettings, Table, header, load_arrays, read_table
+from .pictures import check_picture, save_picture
+from .scaling import Scaling, scaled
+
+__all__ = [
+    "FORMATS",
+    "Checkpoint",
+    "CoresetFile",
+    "DataSettings",
+    "Scaling",
+    "Table",
+    "check_format",
+    "check_out",
+    "check_picture",
+    "header",
+    "load_arrays",
+    "read_coreset",
+    "read_table",
+    "save_picture",
+    "scaled",
+    "write_coreset",
+]

@@ -1,0 +1,246 @@
+"""Coresets in files, with all that is known of them: .npz, .pt, .safetensors, .csv, .parquet.
+
+| format | points and weights | what is known of them |
+| --- | --- | --- |
+| .npz, .pt, .safetensors | arrays `points`, `weights`, `labels`; `tc.Coreset.load` reads them | `metadata`, as JSON |
+| .csv | a column for each feature, the label, and "weight" (or "point_weight") | FILE.csv.json beside it |
+| .parquet | the same columns | the schema's key "torchcoreset" |
+
+Nothing in a file is executed when it is read.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ...coresets import Coreset, labels_of, read_arrays, replacing, require_safetensors, wide, write_arrays
+from ...sources.files import pyarrow
+from ..outcome import to_json
+from ..settings import UsageError
+from .pictures import check_place
+from .scaling import Scaling
+
+FORMATS = (".npz", ".pt", ".safetensors", ".csv", ".parquet")
+WEIGHT, SPARE = "weight", "point_weight"  # the second where the data have a column of the first name
+SCHEMA_KEY = b"torchcoreset"
+
+
+@dataclass(frozen=True)
+class CoresetFile:
+    """What a file holds.
+
+    Attributes:
+        points: (n, d), in the units of the data.
+        weights: (n,), sum 1.
+        labels: (n,) numbers or text, or None.
+        metadata: what is known: size, p, distance, bounds, version, seed, columns, scaling and more.
+    """
+
+    points: Tensor
+    weights: Tensor
+    labels: NDArray[Any] | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the features."""
+        named = self.metadata.get("columns")
+        width = self.points.shape[1]
+        return list(named) if named is not None and len(named) == width else [f"x{k}" for k in range(width)]
+
+    @property
+    def scaling(self) -> Scaling | None:
+        """In whose units distances are, if the columns were standardised."""
+        record = self.metadata.get("scaling")
+        return None if record is None else Scaling.from_record(record)
+
+    def coreset(self, scaling: Scaling | None = None) -> Coreset:
+        """Points and weights, in units of the scaling if one is given."""
+        return Coreset(self.points if scaling is None else scaling.apply(self.points), self.weights)
+
+
+def check_format(path: Path, flag: str) -> str:
+    """The suffix of a file to write or read."""
+    suffix = path.suffix.lower()
+    if suffix not in FORMATS:
+        raise UsageError(f"{flag}: got {str(path)!r}; expected a name that ends in {', '.join(FORMATS)}.")
+    if suffix == ".parquet":
+        pyarrow("pyarrow", path)
+    if suffix == ".safetensors":
+        require_safetensors()
+    return suffix
+
+
+def check_out(path: Path, flag: str, columns: Iterable[str] = ()) -> None:
+    """Raise unless a coreset with these columns can be written there: found before the work, not after it."""
+    if check_format(path, flag) in (".csv", ".parquet"):
+        _weight_name(tuple(columns))
+    check_place(path, flag)
+
+
+def write_coreset(path: Path, held: CoresetFile) -> None:
+    """Write a file in the format of its suffix; it is there whole or not at all."""
+    suffix = check_format(path, "--out")
+    if held.labels is not None and held.labels.dtype.kind == "O":  # which numpy would pickle, and no reader would take
+        held = replace(held, labels=held.labels.astype(str))
+    if suffix not in (".csv", ".parquet"):
+        text = {"metadata": to_json(_described(held), indent=None)}
+        if held.metadata.get("data_mark") is not None:
+            text["built_on"] = held.metadata["data_mark"]
+        write_arrays(path, {"points": held.points, "weights": held.weights}, text, held.labels)
+        return
+    with replacing(path) as beside:
+        {".csv": _write_csv, ".parquet": _write_parquet}[suffix](beside, held)
+    if suffix == ".csv":
+        with replacing(_sidecar(path)) as beside:
+            beside.write_text(to_json(_described(held)) + "\n", "utf-8")
+
+
+def read_coreset(name: str) -> CoresetFile:
+    """Read what `write_coreset` wrote, or `Coreset.save`, or any table of points in one of the formats."""
+    path = Path(name)
+    if not path.is_file():
+        raise UsageError(f"coreset: there is no file {name!r}.")
+    suffix = check_format(path, "coreset")
+    if suffix == ".csv":
+        return _read_csv(path)
+    if suffix == ".parquet":
+        return _read_parquet(path)
+    try:
+        arrays = read_arrays(path)
+    except ValueError as error:
+        raise UsageError(str(error).removeprefix("path: ")) from error
+    if "points" not in arrays:
+        raise UsageError(f"{name} holds no points; expected a file that `torchcoreset build` or Coreset.save wrote.")
+    metadata = _metadata(str(arrays["metadata"]), path) if "metadata" in arrays else {}
+    if "built_on" in arrays and "data_mark" not in metadata:
+        metadata["data_mark"] = str(arrays["built_on"])
+    return _checked(arrays["points"], arrays.get("weights"), labels_of(arrays), metadata, path)
+
+
+def _checked(
+    points: Any, weights: Any, labels: NDArray[Any] | None, metadata: dict[str, Any], path: Path
+) -> CoresetFile:
+    """Points and weights that can be used, or an error that names the file."""
+    try:
+        coreset = Coreset(points, weights)
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"{path}: {error}") from error
+    if labels is not None and labels.shape != (coreset.size,):
+        raise UsageError(
+            f"{path}: got labels of shape {labels.shape} for {coreset.size} points; expected one for each."
+        )
+    return CoresetFile(coreset.points.detach(), coreset.weights, labels, metadata)
+
+
+def _metadata(text: str, path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"{path}: its metadata is no JSON ({error}).") from error
+    if not isinstance(found, dict):
+        raise UsageError(f"{path}: its metadata is no JSON object.")
+    return found
+
+
+def _described(held: CoresetFile) -> dict[str, Any]:
+    """The metadata, with what a table of text does not say of itself."""
+    return {**held.metadata, "dtype": str(held.points.dtype).removeprefix("torch."), "columns": held.columns}
+
+
+def _label_name(held: CoresetFile) -> str:
+    return str(held.metadata.get("label") or "label")
+
+
+def _table(held: CoresetFile) -> dict[str, NDArray[Any]]:
+    """Columns by name."""
+    points = wide(held.points.detach().cpu()).numpy()
+    table: dict[str, NDArray[Any]] = {name: points[:, k] for k, name in enumerate(held.columns)}
+    if held.labels is not None:
+        table[_label_name(held)] = held.labels
+    return {**table, _weight_name(table): wide(held.weights.cpu()).numpy()}
+
+
+def _weight_name(names: Iterable[str]) -> str:
+    """What the column of weights is called, which no column of the data may be."""
+    free = [name for name in (WEIGHT, SPARE) if name not in names]
+    if not free:
+        raise UsageError(
+            f"--out: columns of the data are called {WEIGHT!r} and {SPARE!r}. Rename one, or write .npz or .pt."
+        )
+    return free[0]
+
+
+def _write_csv(path: Path, held: CoresetFile) -> None:
+    table = _table(held)
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(table)
+        # str of a numpy float is the shortest text that reads back as the same number.
+        writer.writerows(zip(*([str(value) for value in column] for column in table.values()), strict=True))
+
+
+def _write_parquet(path: Path, held: CoresetFile) -> None:
+    arrow, parquet = pyarrow("pyarrow", path), pyarrow("pyarrow.parquet", path)
+    table = arrow.table(_table(held))
+    metadata = to_json(_described(held), indent=None)
+    parquet.write_table(table.replace_schema_metadata({SCHEMA_KEY: metadata}), path)
+
+
+def _sidecar(path: Path) -> Path:
+    return path.with_name(path.name + ".json")
+
+
+def _read_csv(path: Path) -> CoresetFile:
+    metadata = _metadata(_sidecar(path).read_text("utf-8"), path) if _sidecar(path).is_file() else {}
+    with open(path, encoding="utf-8", newline="") as file:
+        lines = list(csv.reader(file))
+    if len(lines) < 2:
+        raise UsageError(f"{path}: got no points; expected a line of names, and one for each point.")
+    names, rows = lines[0], lines[1:]
+    if any(len(row) != len(names) for row in rows):
+        raise UsageError(f"{path}: its lines have different numbers of columns; expected {len(names)} in each.")
+    return _from_table({name: np.array([row[k] for row in rows]) for k, name in enumerate(names)}, metadata, path)
+
+
+def _read_parquet(path: Path) -> CoresetFile:
+    arrow, parquet = pyarrow("pyarrow", path), pyarrow("pyarrow.parquet", path)
+    try:
+        table = parquet.read_table(path)
+    except arrow.ArrowInvalid as error:
+        raise UsageError(f"{path} is no Parquet file ({error}).") from error
+    text = (table.schema.metadata or {}).get(SCHEMA_KEY)
+    metadata = {} if text is None else _metadata(text.decode(), path)
+    return _from_table({name: np.asarray(table.column(name)) for name in table.schema.names}, metadata, path)
+
+
+def _from_table(table: dict[str, NDArray[Any]], metadata: dict[str, Any], path: Path) -> CoresetFile:
+    label = metadata.get("label")
+    labels = table.get(str(label)) if label is not None else None
+    weight = SPARE if SPARE in table else WEIGHT
+    columns = metadata.get("columns") or [name for name in table if name not in (weight, label)]
+    missing = [name for name in columns if name not in table]
+    if missing:
+        raise UsageError(f"{path} has no column {missing[0]!r}, which its metadata names.")
+    kind = np.float64 if metadata.get("dtype") != "float32" else np.float32
+    try:
+        points = np.stack([table[name].astype(kind) for name in columns], axis=1)
+        weights = table[weight].astype(np.float64) if weight in table and weight not in columns else None
+        if labels is not None and labels.dtype.kind in "UO" and metadata.get("label_kind") == "number":
+            labels = labels.astype(np.int64)
+    except ValueError as error:
+        text = str(error).replace("np.str_(", "").removesuffix(")")
+        raise UsageError(
+            f"{path} has text where points should be ({text}); expected a coreset, as `torchcoreset build` writes it."
+        ) from error
+    labels = labels.astype(str) if labels is not None and labels.dtype.kind == "O" else labels
+    return _checked(points, weights, labels, {**metadata, "columns": list(columns)}, path)

@@ -1,0 +1,43 @@
+"""Pictures as files: what their names may be, how they are written, and whether anything can be written there."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ...coresets import replacing
+from ..settings import UsageError
+
+
+def check_place(path: Path, flag: str) -> None:
+    """Raise unless a file can be written there, in a folder that is made if there is none."""
+    if path.is_dir():
+        raise UsageError(f"{flag}: {str(path)!r} is a folder; expected the name of a file.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"{flag}: nothing can be written to the folder {str(path.parent)!r} ({error.strerror}). Name another one."
+        ) from error
+
+
+def check_picture(name: str | None) -> None:
+    """Raise unless a picture of this name can be drawn, or none is wanted."""
+    if name is None:
+        return
+    if Path(name).suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise UsageError(f"--plot: got {name!r}; expected a name that ends in .png, .pdf or .svg.")
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise UsageError("--plot: needs matplotlib: pip install 'torchcoreset[plot]'.") from error
+    check_place(Path(name), "--plot")
+
+
+def save_picture(figure: Any, name: str) -> None:
+    """Write a matplotlib Figure, whole or not at all."""
+    with replacing(Path(name)) as path:
+        figure.savefig(path)

@@ -1,0 +1,80 @@
+"""How large cells are, over the batches of a stream: the length of a step where the gradient does not tell it.
+
+    d (m,) distances of a batch's samples to their points, a (m,) weights      L (n,) sizes of cells      p power
+
+A gradient of |y - x|^p is a length to the power p - 1: for p = 1 it has a direction only. Divided by p L^(p-2) it is a
+step. L must be that of each cell by itself and of now: points may begin far away, some farther than others, and arrive.
+For p <= 2 it is the median of the distances, which samples far out leave as it is, and the step with it, since for
+p = 1 such samples pull no more than others. For p > 2 they pull more, and the power mean of all distances keeps the
+step from going beyond them.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ...transport.stream import StreamTransport
+
+HALF = 0.5 - 1e-9  # of a mass that is summed with rounding
+TINY = 1e-30  # keeps what is divided by finite
+RECENT = 3.0  # batches weigh as age^(RECENT - 1), like those of the potential
+
+
+class CellSizes:
+    """Running sizes of the cells of a stream, (n,) float64, in the unit of the samples.
+
+    Args:
+        p: power of the cost.
+    """
+
+    def __init__(self, p: float) -> None:
+        self.p = p
+        self._batches = 0
+        self._sizes: Tensor | None = None
+
+    def step_factors(self, batch: StreamTransport, weights: Tensor | None = None) -> Tensor:
+        """What turns the gradient of a batch, for a mass of 1 in each cell, into a step: L^(2-p) / p, (n, 1).
+
+        Args:
+            batch: as it was measured.
+            weights: (m,) of its samples; equal if None.
+        """
+        if self.p == 2:
+            return torch.full_like(batch.potential, 0.5)[:, None]
+        # Where a size is 0 the point sits on its samples, and so does the gradient: any factor does.
+        sizes = self._updated(batch, weights).clamp(min=TINY)
+        return sizes.pow(2 - self.p)[:, None] / self.p
+
+    def _updated(self, batch: StreamTransport, weights: Tensor | None) -> Tensor:
+        """The sizes after a batch."""
+        cost = (batch.transform + batch.potential[batch.assignment]).clamp(min=0)
+        a = torch.ones_like(cost) if weights is None else weights.to(cost)
+        found, mass = _sizes(cost.pow(1 / self.p), batch.assignment, a / a.sum(), len(batch.potential), self.p)
+        self._batches += 1
+        # A cell that is empty now is no larger than it was, nor need it be larger than others; one that holds little of
+        # what it should tells little of its size.
+        middle = found[mass > 0].median()
+        share = (mass / batch.weights.clamp(min=TINY)).clamp(max=1).where(mass > 0, 1.0)
+        share *= RECENT / (self._batches + RECENT - 1)
+        before = found.where(mass > 0, middle) if self._sizes is None else self._sizes
+        self._sizes = before.lerp(found.where(mass > 0, before.clamp(max=middle)), share)
+        return self._sizes
+
+
+def _sizes(distance: Tensor, cell: Tensor, a: Tensor, n: int, p: float) -> tuple[Tensor, Tensor]:
+    """Sizes (n,) of the cells of one batch, and their masses (n,)."""
+    mass = a.new_zeros(n).index_add_(0, cell, a)
+    power = p if p > 2 else 1.0
+    sums = a.new_zeros(n).index_add_(0, cell, a * distance.pow(power))
+    means = (sums / mass.where(mass > 0, 1.0)).pow(1 / power)
+    if p > 2:
+        return means, mass
+    order = torch.argsort(distance)
+    order = order[torch.argsort(cell[order], stable=True)]
+    distance, cell, a = distance[order], cell[order], a[order]
+    below = a.cumsum(0) - (mass.cumsum(0) - mass)[cell]  # mass of the cell up to each sample
+    upper = torch.where(below >= HALF * mass[cell], distance, torch.inf)
+    medians = torch.full_like(mass, torch.inf).scatter_reduce_(0, cell, upper, "amin")
+    # A point that has most of its samples where it is: for p = 1 that is the optimum, for others the rest tells.
+    return (medians if p == 1 else torch.where(medians > 0, medians, means)), mass

@@ -1,0 +1,6 @@
+"""The samples that a build holds in memory, in one process (`loaded`) or several (`ranked_rows`)."""
+
+from .loaded import HELD, HELD_PER_POINT, LINE_HELD, Held, hold, hold_part, materialized, most_of_file
+from .ranked_rows import WHY
+
+__all__ = ["HELD", "HELD_PER_POINT", "LINE_HELD", "WHY", "Held", "hold", "hold_part", "materialized", "most_of_file"]

@@ -1,0 +1,115 @@
+"""The samples that a build holds in memory: all rows of a finite source, or enough of another; of one process or of
+several ranks, each of which holds a part.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from ...sources import Source, as_source
+from ...transport.ranks import Ranks, check_same, total_of
+from .ranked_rows import WHY, RankedRows, generator_of, share_of
+
+HELD, HELD_PER_POINT, LINE_HELD = 100_000, 200, 400_000  # samples held of a source that has no size
+HELD_OF_FILE = 1 << 26  # numbers held of a file: 256 MiB in float32
+ALIKE = ("columns of samples", "use of sample_weights", "dtype of samples")  # on all ranks
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is held here.
+
+    Attributes:
+        y: (m, d) samples of this process.
+        a: (m,) their weights, on one scale for all ranks; None for equal ones.
+        rows: the samples of all ranks, to draw from; every rank draws the same.
+        read: the source of this process.
+        endless: whether the sources of all ranks are.
+        generator: for more samples of this process: ranks differ in it.
+    """
+
+    y: Tensor
+    a: Tensor | None
+    rows: Source
+    read: Source
+    endless: bool
+    generator: Generator
+
+    @property
+    def count(self) -> int:
+        """Samples on all ranks."""
+        return self.rows.size or len(self.y)
+
+
+def hold(source: Any, sample_weights: Any, size: int, samples: int | None, generator: Generator) -> Held:
+    """What this process holds of a source to build `size` points."""
+    read = as_source(source, sample_weights)
+    y, a = materialized(read, size, samples, generator)
+    return Held(y, a, as_source(y, a), read, read.endless, generator)
+
+
+def hold_part(
+    ranks: Ranks,
+    source: Any,
+    sample_weights: Any,
+    size: int,
+    samples: int | None,
+    generator: Generator,
+    settings: Mapping[str, Any],
+) -> Held:
+    """What this rank holds, of `samples` on all of them.
+
+    Args:
+        settings: by name, what has to be the same on all ranks.
+        others: as for `hold`.
+    """
+
+    def look() -> tuple[Source, tuple[()]]:
+        return as_source(source, sample_weights), ()
+
+    read, _ = ranks.agree("build_coreset", look, 0, WHY, settings)
+    share = share_of(ranks, read, samples, sample_weights)
+    own = generator_of(ranks, generator)
+
+    def draw() -> tuple[tuple[Tensor, Tensor | None], tuple[float, ...]]:
+        y, a = materialized(read, size, share, own, ranks.size)
+        # By its precision: float16 and bfloat16 have as many bits, and rows travel as bytes.
+        facts = (y.shape[1], a is not None, torch.finfo(y.dtype).eps, read.endless)
+        return (y, a), tuple(map(float, facts))
+
+    (y, a), facts = ranks.agree("build_coreset", draw, len(ALIKE) + 1, WHY)
+    check_same(ALIKE, facts)
+    if a is not None:
+        a = a * total_of(sample_weights)
+    return Held(y, a, RankedRows(ranks, y, a), read, bool(facts[:, -1].all()), own)
+
+
+def materialized(
+    source: Source, size: int, samples: int | None, generator: Generator, parts: int = 1
+) -> tuple[Tensor, Tensor | None]:
+    """The samples to hold in memory, and their weights; where nobody says how many, one of so many parts of them."""
+    if samples is None and source.on_disk:
+        samples = most_of_file(size, source.dimension)
+    if samples is not None or source.size is not None:
+        return source.materialize(samples, generator)
+    with warnings.catch_warnings():
+        # Nobody asked for that many: an iterator that ends earlier is held whole.
+        warnings.filterwarnings("ignore", message="source: the .* ended after", category=UserWarning)
+        y, a = source.materialize(max(HELD, HELD_PER_POINT * size) // parts, generator)
+        missing = LINE_HELD // parts - len(y)
+        if source.endless and y.shape[1] == 1 and missing > 0:
+            # On the line sorting is cheap, and more samples are needed: their quantiles err by 1 / sqrt(m) however
+            # many points there are, which has to be small against the width of a cell.
+            y = torch.cat((y, source.materialize(missing, generator)[0]))
+        return y, a
+
+
+def most_of_file(size: int, dimension: int | None) -> int:
+    """How many rows of a file are held at most, where nobody says how many."""
+    return max(HELD, HELD_PER_POINT * size, 0 if dimension is None else HELD_OF_FILE // dimension)

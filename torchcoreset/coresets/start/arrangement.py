@@ -1,0 +1,126 @@
+"""Which of unequal weights goes to which place: heavy points belong where the distribution is dense.
+
+    x (n, d) points, b (n,) their weights      y (m, d) samples      p power of the cost
+
+Points descend to a local minimum from where they begin, and hardly ever pass each other on the way: whoever begins in
+the wrong place stays there. So places are sought first, for points that may take whatever mass they like, and the
+weights are given to them in the order of that mass. On the line, where the plan is known in advance, pairs of weights
+change places as long as that lowers the cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from ...deterministic import running_sum
+from ...transport import pairwise
+from ...transport.passes import chunk_elements
+
+PAIR_ELEMENTS = 1 << 15  # of a round of exchanges on the line, samples aside
+ROUNDS = 100
+LEAST_GAIN, ENOUGH = 1e-9, 1e-3  # of the cost: of an exchange, and of another order than the one given
+
+
+def differ(weights: Tensor) -> bool:
+    """Whether the weights (n,) of those points that have any are unequal."""
+    used = weights[weights > 0]
+    return bool((used != used[0]).any())
+
+
+def placed(x: Tensor, b: Tensor, y: Tensor, p: float) -> Tensor:
+    """The same points in another order: the heavier its weight, the more samples are nearest to a point.
+
+    Points of weight zero stay.
+    """
+    used = (b > 0).nonzero()[:, 0]
+    z = x[used]
+    rows = max(16, chunk_elements(x.device) // len(z))
+    nearest = torch.cat([pairwise(block, z, p).argmin(1) for block in torch.split(y, rows)])
+    count = torch.bincount(nearest, minlength=len(z))
+    result = x.clone()
+    result[used[b[used].argsort(stable=True)]] = z[count.argsort(stable=True)]
+    return result
+
+
+def order_on_line(y: Tensor, b: Tensor, p: float) -> Tensor:
+    """In which order points of these weights should lie along sorted samples y (m,), (n,) int64: the leftmost first.
+
+    The heaviest weights begin in the narrowest of n intervals that hold equally many samples, and pairs not too far
+    from each other are exchanged while that lowers the cost: exactly that for p = 1 and 2, that of p = 2 for others.
+    Where no order is better than the one given, that is kept.
+    """
+    n, m = len(b), len(y)
+    rows = y.double() - y[m // 2]
+    ends = rows[(torch.arange(n + 1, device=y.device) * (m - 1)) // n]
+    order = torch.empty_like(b, dtype=torch.long)
+    order[ends.diff().argsort(stable=True)] = b.argsort(descending=True, stable=True)
+    cost = _cell_cost(rows, p)
+    reach = max(1, min(n - 1, int((PAIR_ELEMENTS / n) ** 0.5)))
+    for _ in range(ROUNDS):
+        pairs = _exchanges(b[order], cost, reach)
+        for i, j in pairs:
+            order[[i, j]] = order[[j, i]]
+        if not pairs:
+            break
+    given = torch.arange(n, device=b.device)
+    return order if _total(b[order], cost) < (1 - ENOUGH) * _total(b, cost) else given
+
+
+def _total(b: Tensor, cost: Callable[[Tensor, Tensor], Tensor]) -> float:
+    """The cost of points of weights b (n,), from left to right."""
+    high = running_sum(b)
+    return float(cost(high - b, high).sum())
+
+
+def _cell_cost(y: Tensor, p: float) -> Callable[[Tensor, Tensor], Tensor]:
+    """The cost of the samples between two quantiles at their best point, from sums over sorted samples y (m,)."""
+    m = len(y)
+    sums, squares = (torch.cat((y.new_zeros(1), running_sum(values))) / m for values in (y, y * y))
+
+    def below(quantile: Tensor, sums: Tensor, values: Tensor) -> Tensor:
+        place = (quantile * m).clamp(0, m)
+        index = place.long().clamp(max=m - 1)
+        return sums[index] + (place - index) * values[index] / m
+
+    def cost(low: Tensor, high: Tensor) -> Tensor:
+        first, last = below(low, sums, y), below(high, sums, y)
+        if p == 1:
+            return first + last - 2 * below((low + high) / 2, sums, y)
+        square = below(high, squares, y * y) - below(low, squares, y * y)
+        return square - (last - first).square() / (high - low).clamp(min=torch.finfo(y.dtype).tiny)
+
+    return cost
+
+
+def _exchanges(b: Tensor, cost: Callable[[Tensor, Tensor], Tensor], reach: int) -> list[tuple[int, int]]:
+    """Pairs of places along the line, at most `reach` apart and none within another, whose weights b (n,) to exchange.
+
+    Between the two of a pair all cells move by the difference of their weights; beyond them nothing changes.
+    """
+    n = len(b)
+    high = running_sum(b)
+    low = high - b
+    present = cost(low, high)
+    first = torch.arange(n, device=b.device)[:, None].expand(n, reach)
+    last = first + torch.arange(1, reach + 1, device=b.device)
+    first, last = first[last < n], last[last < n]
+    place = first[:, None] + torch.arange(reach + 1, device=b.device)
+    inside = place <= last[:, None]
+    place = place.clamp(max=n - 1)
+    moved = (b[last] - b[first])[:, None]
+    new_low = low[place] + torch.where(place > first[:, None], moved, 0.0)
+    new_high = high[place] + torch.where(place < last[:, None], moved, 0.0)
+    gain = torch.where(inside, present[place] - cost(new_low, new_high), 0.0).sum(1)
+    taken = torch.zeros(n, dtype=torch.bool, device=b.device)
+    pairs = []
+    for k in gain.argsort(descending=True).tolist():
+        if not float(gain[k]) > LEAST_GAIN * float(present.sum()):
+            break
+        i, j = int(first[k]), int(last[k])
+        if not bool(taken[i : j + 1].any()):
+            taken[i : j + 1] = True
+            pairs.append((i, j))
+    return pairs

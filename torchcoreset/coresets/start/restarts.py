@@ -1,0 +1,110 @@
+"""Several starts, of which the best is kept: they are compared after a few cheap steps on the same part of the samples.
+
+Another start ends in another local minimum. Few points have few minima, some of them per cents apart, and starting
+again is cheap; many points have many minima that hardly differ, and one start is as good as the best of several.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from ...sources import Source, as_source
+from ...tensors import check_count, check_finite, normalised
+from ...transport import as_table
+from ..algorithms import LOOSEST, FixedPoint
+from .arrangement import differ, placed
+from .draw import pool_size, separated, start_points
+
+MOST, POINTS = 8, 100  # starts by default: as many as make POINTS points together, but no more than MOST
+STEPS = 5  # on the part of the samples before starts are compared
+VALUE = itemgetter(0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """How a build begins.
+
+    Attributes:
+        init: name of a kind of start, or (n, d) points.
+        restarts: number of starts to compare; None for max(1, min(MOST, POINTS // n)) annealed ones, or one other.
+        size: number of points n.
+        p: power of the cost.
+        weights: (n,) weights of the points, any positive sum; None for equal ones.
+        engine: of each transport.
+
+    Raises:
+        ValueError: `restarts` is no positive number, or above 1 with given points.
+    """
+
+    init: Any
+    restarts: int | None
+    size: int
+    p: float
+    weights: Any
+    engine: str
+
+    def __post_init__(self) -> None:
+        if self.restarts is None:
+            return
+        check_count(self.restarts, "restarts")
+        if self.restarts > 1 and not isinstance(self.init, str):
+            raise ValueError(
+                f"restarts: got {self.restarts} with points to start from; expected more than one only with a named "
+                "init. Leave one of the two out."
+            )
+
+    def draw(self, source: Source, generator: Generator) -> tuple[Tensor, Tensor]:
+        """Points (n, d), float32 or float64, no two equal if the source allows it; and their weights (n,), sum 1."""
+        if isinstance(self.init, str):
+            points = self._one(source, generator) if self._count() == 1 else self._best(source, generator)
+        else:
+            points = as_table(self.init, "init")
+            if len(points) != self.size:
+                raise ValueError(f"init: got {len(points)} points; expected size={self.size} of them.")
+            check_finite(points, "init")
+            points = _floating(points, generator)
+        return points, normalised(self.weights, self.size, "weights", points.device)
+
+    def _count(self) -> int:
+        return self.restarts or (default_restarts(self.size) if self.init == "annealed" else 1)
+
+    def _one(self, source: Source, generator: Generator) -> Tensor:
+        points = start_points(source, self.size, self.init, self.p, generator, self.weights)
+        return _floating(points, generator)
+
+    def _best(self, source: Source, generator: Generator) -> Tensor:
+        """The start from which the value is lowest after STEPS steps on a part of the source, as it is after them."""
+        pool = source.draw(pool_size(self.size), generator)
+        b = normalised(self.weights, self.size, "weights", pool.device)
+        if self.restarts is None and pool.shape[1] == 1:  # every start would be the same
+            return self._one(source if differ(b) else as_source(pool), generator)
+        rows = as_source(pool)
+        value, best = min((self._settled(self._one(rows, generator), b, pool) for _ in range(self._count())), key=VALUE)
+        while self.init == "annealed" and differ(b):  # cells that have moved show better where which weight belongs
+            trial, points = self._settled(placed(best, b, pool.to(best), self.p), b, pool)
+            if not trial < value:
+                break
+            value, best = trial, points
+        return best
+
+    def _settled(self, points: Tensor, b: Tensor, pool: Tensor) -> tuple[float, Tensor]:
+        """The lowest value of STEPS steps on the pool, and the points that go with it."""
+        descent = FixedPoint(points, b, pool.to(points), None, self.p, LOOSEST, self.engine)
+        for _ in range(STEPS):
+            descent.move(descent.evaluate())
+        assert descent.best is not None  # evaluated
+        return descent.best
+
+
+def default_restarts(size: int) -> int:
+    """How many annealed starts are compared where nobody says how many."""
+    return max(1, min(MOST, POINTS // size))
+
+
+def _floating(points: Tensor, generator: Generator) -> Tensor:
+    return separated(points.to(torch.promote_types(points.dtype, torch.float32)), generator)

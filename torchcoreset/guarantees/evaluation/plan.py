@@ -1,0 +1,180 @@
+"""From a ledger to a feasible plan on all fresh samples, and what it costs: surplus moved along shortest paths.
+
+Where points are so many that the ledger has no room for all candidates, and the samples few enough to be kept, their
+transport is solved instead.
+
+x (n, d) points      b (n,) weights      v (n,) potential      c cost      f a map, of which there may be none
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...transport import paired, pairwise_exact, solve
+from ...transport.flow import DUST, Lists, balance, balance_lists, spread
+from ...transport.ranks import Ranks, problem_on
+from .cell_statistics import MANY, Candidates, Ledger
+
+LEAST = 1e-6  # of the value: what detours may cost in any case
+SHARP, LOOSE = 0.25, 1e-2  # standard errors, and part of the value, that a solved plan may be above the best
+LISTED = 32  # nearest points in its list
+WASTED = 0.05  # standard errors of the value: what all detours together may cost
+BLOCK = 1 << 22  # elements of a block of costs
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a feasible plan on the fresh samples costs.
+
+    Attributes:
+        value: sum pi |y - x|^p.
+        image_value: sum pi |f(y) - f(x)|^p; 0 without a map.
+        moved: mass that does not go to its cell.
+        cell_mass: (n,) mass of the cells.
+        cost_share: (n,) part of the cost within each cell, before the surplus is moved.
+    """
+
+    value: float
+    image_value: float
+    moved: float
+    cell_mass: Tensor
+    cost_share: Tensor
+
+
+def feasible_plan(
+    ledger: Ledger, x: Tensor, v: Tensor, p: float, image: Tensor | None = None, *, error: float = 0.0
+) -> Plan:
+    """Balance the cells of a ledger.
+
+    Args:
+        ledger: after the last batch.
+        x: (n, d) points, float64, in the coordinates of the samples.
+        v: (n,) the potential whose cells the ledger holds.
+        p: power of the cost.
+        image: (n, d') what a map makes of the points.
+        error: standard error of the value, far below which shorter paths are not worth their time.
+    """
+    n, total = len(x), ledger.total
+    held = ledger.finish()
+    others, mean, image_mean = ledger.others(held)
+    some = (others > 0).nonzero()[:, 0]
+    cell = torch.cat((held.cell, some))
+    mass = torch.cat((held.mass, others[some])) / total
+    # Masses and weights are rounded numbers: the rest goes to where a plan can move it.
+    surplus = ledger.mass / total - ledger.b
+    surplus -= surplus.sum() / n
+    budget = max(WASTED * error, LEAST * float(ledger.cost.sum()) / total)
+    arrays = (cell.cpu().numpy(), mass.cpu().numpy(), surplus.cpu().numpy(), v.cpu().numpy())
+    if n > MANY:
+        moved = balance_lists(_lists(held, some, mean, x, v, p), *arrays, allowance=0.0, budgets=[budget])
+    else:
+        costs = torch.cat((pairwise_exact(held.y, x, p), _minkowski(mean, x, some, p)))
+        moved = balance(costs.cpu().numpy(), *arrays, allowance=0.0, budgets=[budget])
+    rows, cols, sent = moved.rows, moved.cols, moved.mass
+    excess = np.bincount(cols, weights=sent, minlength=n) - ledger.b.cpu().numpy()
+    if np.abs(excess).max() > 10 * DUST / n:
+        rows, cols, sent = spread(rows, cols, sent, excess)
+    entries = tuple(torch.from_numpy(array).to(x.device) for array in (rows, cols, sent))
+    value = _value(entries, held.y, some, mean, x, p)
+    image_value = 0.0 if image is None else _value(entries, held.image, some, image_mean, image, p)
+    stays = entries[1] == cell[entries[0]]
+    return Plan(
+        value,
+        image_value,
+        float(entries[2][~stays].sum()),
+        ledger.mass / total,
+        _cost_share(ledger),
+    )
+
+
+def solved_plan(
+    ledger: Ledger,
+    kept: Candidates,
+    x: Tensor,
+    v: Tensor,
+    p: float,
+    engine: str,
+    image: Tensor | None,
+    error: float,
+    ranks: Ranks | None = None,
+    *,
+    weighted: bool = False,
+) -> Plan:
+    """The transport of all fresh samples, solved from the potential that came before them.
+
+    Args:
+        ledger: after the last batch.
+        kept: all samples, or those of this rank.
+        engine: as in `transport`.
+        ranks: those that have kept the others.
+        x, v, p, image, error: as for `feasible_plan`.
+        weighted: whether samples have weights of their own, on any rank.
+    """
+    mass = kept.mass if weighted else None
+    problem = problem_on(ranks, "certify", x, kept.y, p, ledger.b, mass, dtype=torch.float64, state=v)
+    mean = float(ledger.cost.sum()) / ledger.total
+    tolerance = min(max(SHARP * error / mean, LEAST), LOOSE) if mean > 0 else LOOSE
+    found = solve(problem, tolerance=tolerance, exact=False, start=v, max_steps=100, engine=engine)
+    sums = ledger.b.new_zeros(2)
+    for rows, cols, mass in found.plan.blocks():
+        sums[0] += mass[cols != kept.cell[rows]].sum()
+        if image is not None:
+            sums[1] += mass @ paired(kept.image[rows], image[cols], p)
+    moved, image_value = problem.totals(sums).tolist()
+    return Plan(found.value, image_value, moved, ledger.mass / ledger.total, _cost_share(ledger))
+
+
+def _cost_share(ledger: Ledger) -> Tensor:
+    return ledger.cost / ledger.cost.sum().clamp(min=1e-300)
+
+
+def _minkowski(mean: Tensor, x: Tensor, some: Tensor, p: float) -> Tensor:
+    """At most the mean cost to every point of samples whose mean cost to point `some` is `mean`, (k, n)."""
+    apart = pairwise_exact(x[some], x, 1.0)
+    bound: Tensor = (mean[some, None] ** (1 / p) + apart) ** p
+    bound[torch.arange(len(some), device=x.device), some] = mean[some]
+    return bound
+
+
+def _value(entries: tuple[Tensor, ...], y: Tensor, some: Tensor, mean: Tensor, x: Tensor, p: float) -> float:
+    """Cost of a plan whose first rows are samples and whose last are what is left of each cell."""
+    rows, cols, mass = entries
+    single = rows < len(y)
+    total = 0.0
+    step = max(1, BLOCK // x.shape[1])
+    blocks = zip(*(torch.split(part[single], step) for part in entries), strict=True)
+    for row, col, part in blocks:
+        total += float(part @ paired(y[row], x[col], p))
+    home, col, part = some[rows[~single] - len(y)], cols[~single], mass[~single]
+    apart = paired(x[home], x[col], 1.0)
+    bound = torch.where(home == col, mean[home], (mean[home] ** (1 / p) + apart) ** p)
+    return total + float(part @ bound)
+
+
+def _lists(held: Candidates, some: Tensor, mean: Tensor, x: Tensor, v: Tensor, p: float) -> Lists:
+    """Where each candidate, and what is left of each cell, may go: the nearest in c - v, its own cell among them."""
+    count = min(LISTED, len(x))
+    rows, cols, costs = [], [], []
+    step = max(1, BLOCK // len(x))
+    for start in range(0, len(held.y) + len(some), step):
+        table = _table(held, some, mean, x, p, start, start + step)
+        own = torch.cat((held.cell, some))[start : start + step]
+        reduced = table - v
+        reduced[torch.arange(len(own), device=x.device), own] = -torch.inf
+        col = reduced.topk(count, largest=False).indices.sort(1).values
+        rows.append(torch.arange(start, start + len(own), device=x.device).repeat_interleave(count))
+        cols.append(col.flatten())
+        costs.append(table.gather(1, col).flatten())
+    offsets = torch.arange(len(held.y) + len(some) + 1, device=x.device) * count
+    return Lists(offsets.cpu().numpy(), torch.cat(cols).cpu().numpy(), torch.cat(costs).cpu().numpy())
+
+
+def _table(held: Candidates, some: Tensor, mean: Tensor, x: Tensor, p: float, start: int, stop: int) -> Tensor:
+    """Rows start..stop of the costs of candidates, then of what is left of the cells, to all points."""
+    k = len(held.y)
+    single = pairwise_exact(held.y[start:stop], x, p)
+    return torch.cat((single, _minkowski(mean, x, some[max(start - k, 0) : max(stop - k, 0)], p)))

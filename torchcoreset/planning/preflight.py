@@ -1,0 +1,192 @@
+"""`preflight`: what a build will take, before it takes it.
+
+    n points      m samples held      d dimension      s bytes of a number
+
+Memory follows what is allocated at the peak, which is in one of two places:
+
+- a step on all samples: the samples held, m d s, and as much again where an offset is subtracted; float64 copies of a
+  block of at most 131,072 of them, where cells are averaged, d (s + 28) each; and 160 bytes a sample of cells, costs,
+  slacks and plan;
+- for up to 50 points, the comparison of starts on a part of the samples, of which there are two more copies;
+
+and, in both, what grows with the points: n x n numbers, and the samples that may change cell with their costs. The
+constants were fitted to the peak of the process (tests/advice/test_preflight.py checks them to 20 %). Measured at
+a tolerance of 0.03, and estimated, in MiB, (n, m, d), float32 without an offset:
+
+    (10, 500k, 2) 104, 92    (50, 200k, 2) 46, 53    (50, 1M, 2) 198, 204    (20, 30k, 100) 108, 110
+    (100, 100k, 16) 83, 95    (20, 10k, 784) 390, 331    (150, 150k, 3) 89, 84    (500, 100k, 8) 224, 202
+    (50, 100k, 4) 40, 39 for p = 1    (1000, 50k, 8) 378, 367
+
+Time is measured, not modelled: one transport as a step of the build makes it, on a part of the samples, scaled up.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ..coresets.samples import HELD, HELD_PER_POINT, LINE_HELD, most_of_file
+from ..coresets.start import check_size, default_restarts, pool_size, repeat_to
+from ..modes import plain_modes
+from ..sources import Source, as_source, make_generator, permutation
+from ..sources.tables import TensorSource
+from ..tensors import check_count
+from ..transport import DENSE_BALANCE, ENTRIES, check_power, make_problem, solve
+
+MIB = 1 << 20
+BASE = MIB // 2  # what any build takes
+PER_SAMPLE = 160  # bytes of a sample beside its coordinates
+DOUBLES = 28  # bytes of a coordinate of a block, in float64 copies
+PER_PAIR = 0.6  # bytes, of the costs of the samples that may change cell, where they know those to all points
+PER_POINT, FEW_POINTS, MOST_POINTS = 0.38 * MIB, 100, 640 * MIB  # of many points, and until there are many
+STEPS = 40  # of a typical build by fixed points, until it has settled
+PROBE = 20_000  # samples of the transport that is measured
+PROBE_PER_POINT = 20
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Preflight:
+    """What a build is expected to take; `print` it.
+
+    Attributes:
+        memory: bytes at the peak, beyond what is in memory now; right to about 20 %, or a few MiB.
+        seconds: until the build has settled; a rough guess, since the number of steps is not known before.
+        samples: rows that will be held.
+        dimension: their columns.
+        advice: what to do if this is too much, in words.
+    """
+
+    memory: int
+    seconds: float
+    samples: int
+    dimension: int
+    advice: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        lines = [
+            f"about {self.memory / MIB:.0f} MiB of memory and {_duration(self.seconds)}, holding {self.samples:,} "
+            f"samples in {self.dimension} dimensions"
+        ]
+        return "\n".join([*lines, *self.advice])
+
+
+def preflight(
+    source: Any, size: int, p: float = 2, *, samples: int | None = None, seed: int | torch.Generator = 0
+) -> Preflight:
+    """Memory and time that `build_coreset(source, size, p, samples=samples)` will take, with its default algorithm.
+
+    Draws up to 20,000 samples (20 a point, if that is more) and solves one transport on them. A loader is read from its
+    start; an iterator loses the rows that are drawn.
+
+    Args:
+        source: anything that `as_source` reads.
+        size: number of points n.
+        p: power of the distance.
+        samples: as for `build_coreset`.
+        seed: which samples and points to measure on.
+
+    Returns:
+        `Preflight`.
+
+    Raises:
+        ValueError: unusable arguments or samples.
+
+    Example:
+        >>> import torch, torchcoreset as tc
+        >>> found = tc.preflight(torch.distributions.Normal(torch.zeros(2), torch.ones(2)), 50)
+        >>> found.samples, 20 < found.memory / 2**20 < 200
+        (100000, True)
+    """
+    check_size(size)
+    check_power(p)
+    if samples is not None:
+        check_count(samples, "samples")
+    read, generator = as_source(source), make_generator(seed)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="source: the .* ended after", category=UserWarning)
+        rows = read.draw(
+            max(PROBE, PROBE_PER_POINT * size) if read.size is None else _probe(read.size, size), generator
+        )
+    held = _held(read, size, rows.shape[1], samples)
+    # A table that is held whole is not copied to be held.
+    kept = 0 if isinstance(read, TensorSource) and held == read.size else 1
+    shifted = make_problem(rows[:1], rows, p).y.data_ptr() != rows.data_ptr()
+    memory = estimate_memory(held, size, rows.shape[1], rows.element_size(), kept, int(shifted))
+    seconds = _measured(rows, size, p, held, generator)
+    return Preflight(
+        memory=memory, seconds=seconds, samples=held, dimension=rows.shape[1], advice=_advice(held, size, seconds)
+    )
+
+
+def estimate_memory(samples: int, size: int, dimension: int, bytes_a_number: int, kept: int, shifted: int) -> int:
+    """Bytes at the peak of a build, by the rule at the head of this file.
+
+    `kept` and `shifted` (0 or 1) say of how many samples a copy is held, and how many are less an offset.
+    """
+    row = dimension * bytes_a_number
+    part = min(samples, pool_size(size)) if default_restarts(size) > 1 else 0
+    step = samples * (row * (kept + shifted) + PER_SAMPLE) + _block(samples, dimension, bytes_a_number)
+    start = samples * row * kept + 2 * part * row + _block(part, dimension, bytes_a_number)
+    points = min(MOST_POINTS, PER_POINT * size**2 / (size + FEW_POINTS))
+    pairs = PER_PAIR * samples * size if size <= DENSE_BALANCE else 0
+    return int(BASE + max(step, start) + points + pairs)
+
+
+def _block(samples: int, dimension: int, bytes_a_number: int) -> int:
+    return min(samples, ENTRIES) * dimension * (bytes_a_number + DOUBLES)
+
+
+def _probe(rows: int, size: int) -> int:
+    return min(rows, max(PROBE, PROBE_PER_POINT * size))
+
+
+def _held(source: Source, size: int, dimension: int, samples: int | None) -> int:
+    """How many rows `build_coreset` holds."""
+    if samples is None and source.on_disk:
+        samples = most_of_file(size, dimension)
+    if samples is not None:
+        return samples if source.size is None else min(samples, source.size)
+    if source.size is not None:
+        return source.size
+    return max(HELD, HELD_PER_POINT * size, LINE_HELD if source.endless and dimension == 1 else 0)
+
+
+def _measured(rows: torch.Tensor, size: int, p: float, held: int, generator: torch.Generator) -> float:
+    """Seconds of a build: a transport from scratch, and then one a step from the potential of the step before."""
+    points = repeat_to(rows[permutation(len(rows), generator)[:size].to(rows.device)], size, generator).clone()
+    with plain_modes():
+        problem = make_problem(points, rows, p)
+        began = time.perf_counter()
+        found = solve(problem, tolerance=1e-2, exact=False, start=None, max_steps=100)
+        cold = time.perf_counter() - began
+        noise = torch.randn(points.shape, generator=generator, device=generator.device)
+        points += 0.01 * rows.std(0, correction=0) * noise.to(points)
+        problem = make_problem(points, rows, p)
+        began = time.perf_counter()
+        solve(problem, tolerance=1e-3, exact=False, start=found.potential, max_steps=100)
+        warm = time.perf_counter() - began
+    return (cold + STEPS * warm) * max(1.0, held / len(rows))
+
+
+def _advice(held: int, size: int, seconds: float) -> tuple[str, ...]:
+    advice = []
+    if held < 20 * size:
+        advice.append(
+            f"{held / size:.1f} samples a point are few: the points will fit them rather than what is behind them."
+        )
+    if seconds > 60 and held > HELD_PER_POINT * size:
+        enough = HELD_PER_POINT * size
+        less = _duration(seconds * enough / held)
+        advice.append(f"samples={enough} would be enough for {size} points, and take {less}.")
+    return tuple(advice)
+
+
+def _duration(seconds: float) -> str:
+    if math.isinf(seconds) or seconds >= 7200:
+        return f"{seconds / 3600:.0f} hours"
+    return f"{seconds:.1f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"

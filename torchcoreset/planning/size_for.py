@@ -1,0 +1,243 @@
+"""`size_for`: how many points a coreset needs, and the certificate that shows it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Generator
+
+from ..coresets import Coreset, build_coreset
+from ..errors import warn_user
+from ..guarantees import Certificate, certify, check_confidence
+from ..sources import Pushforward, Source, as_source, hold_out, make_generator
+from ..sources.tables import RandomAccessSource
+from ..tensors import check_count, is_real
+from ..transport import check_power
+from .growth import Growth, fit_growth
+
+LADDER = (10, 20, 40)  # sizes that the law is fitted to
+SPARE = 1.05  # more points than the fit asks for, since it errs
+TAILS = 0.5  # of the cost in a tenth of the cells: the law of the bulk does not hold
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SizeResult:
+    """How many points reach epsilon.
+
+    Attributes:
+        size: n, the smallest number of points that was tried and certified; None if none was.
+        certificate: of those points, or of the best that were tried.
+        coreset: the points of `certificate`.
+        epsilon: what was asked for.
+        growth: the law W = C n^(-1/s) that was fitted; None if the smallest size was enough.
+        tried: sizes and certificates, in the order of trying.
+        message: the answer in words.
+    """
+
+    size: int | None
+    certificate: Certificate
+    coreset: Coreset
+    epsilon: float
+    growth: Growth | None
+    tried: list[tuple[int, Certificate]]
+    message: str
+
+    @property
+    def reached(self) -> bool:
+        """Whether epsilon was certified."""
+        return self.size is not None
+
+    def __repr__(self) -> str:
+        return f"SizeResult({self.message})"
+
+
+def size_for(
+    epsilon: float,
+    source: Any,
+    p: float = 2,
+    *,
+    confidence: float = 0.95,
+    samples: int = 100_000,
+    max_size: int = 1000,
+    max_builds: int = 8,
+    seed: int | Generator = 0,
+) -> SizeResult:
+    """How many points it takes to be certified within epsilon of a distribution, W_p <= epsilon.
+
+    Builds and certifies coresets of 10, 20 and 40 points, fits W = C n^(-1/s), builds what the fit proposes and
+    certifies it; a proposal that fails, or is more than needed, improves the fit. Each certificate is on samples that
+    its build has not seen. Its confidence is raised to 1 - (1 - confidence) / max_builds (Bonferroni), since the one
+    that is returned is picked after looking.
+
+    Args:
+        epsilon: distance, rooted, in the unit of the data.
+        source: a distribution or callable, or a table or dataset: then half of its rows build, and the other half
+            certifies, each with its weight.
+        p: power of the cost.
+        confidence: with which W_p <= epsilon holds for the points that are returned.
+        samples: of each certificate.
+        max_size: most points to try.
+        max_builds: most coresets to build, at least 1.
+        seed: int or generator.
+
+    Returns:
+        `SizeResult`; `size` is None if epsilon was out of reach, and `message` says why and what would be needed.
+
+    Raises:
+        ValueError: unusable arguments; an iterator, which cannot be read again.
+
+    Warns:
+        UserWarning: a tenth of the cells carries most of the cost: the tails decide, and points of equal weight reach
+            them slowly.
+
+    Example:
+        >>> import torch, torchcoreset as tc
+        >>> uniform = torch.distributions.Uniform(0.0, 1.0)
+        >>> found = tc.size_for(0.1, uniform, samples=5000)
+        >>> found.size, found.certificate.upper < 0.1
+        (3, True)
+
+    Source: the law: Graf and Luschgy (2000), theorem 6.2.
+    """
+    _check(epsilon, p, max_size, max_builds)
+    check_count(samples, "samples")
+    check_confidence(confidence)
+    build, fresh = _separate(as_source(source))
+    each = 1 - (1 - confidence) / max_builds
+    search = _Search(epsilon, build, fresh, p, each, samples, make_generator(seed))
+    ladder = [size for size in LADDER if size <= max_size] or [max_size]
+    for size in ladder[:max_builds]:
+        if search.attempt(size):
+            break
+    while len(search.tried) < max_builds:
+        proposal = search.propose(max_size)
+        if proposal is None:
+            break
+        search.attempt(proposal)
+    return search.result(max_size)
+
+
+class _Search:
+    """Sizes tried so far, and what they say about others."""
+
+    def __init__(
+        self, epsilon: float, build: Source, fresh: Source, p: float, confidence: float, samples: int, rng: Generator
+    ) -> None:
+        self.epsilon, self.build, self.fresh, self.p = epsilon, build, fresh, p
+        self.confidence, self.samples, self.rng = confidence, samples, rng
+        self.tried: list[tuple[int, Certificate]] = []
+        self.coresets: list[Coreset] = []
+
+    def attempt(self, size: int) -> bool:
+        """Build and certify this many points; whether they reach epsilon."""
+        # Of a source that has an end, what any build holds: a file may be larger than memory.
+        most = None if self.build.size is not None else max(self.samples, 200 * size)
+        coreset = build_coreset(
+            self.build, size, p=self.p, samples=most, tolerance=3e-3, seed=self.rng, progress=False
+        ).coreset
+        found = certify(coreset, self.fresh, self.p, self.confidence, self.samples, seed=self.rng)
+        self.tried.append((size, found))
+        self.coresets.append(coreset)
+        return found.upper <= self.epsilon
+
+    @property
+    def enough(self) -> int | None:
+        """The smallest size that reached epsilon."""
+        return min((size for size, found in self.tried if found.upper <= self.epsilon), default=None)
+
+    @property
+    def lacking(self) -> int:
+        """The largest size that did not."""
+        return max((size for size, found in self.tried if found.upper > self.epsilon), default=0)
+
+    def growth(self) -> Growth | None:
+        """The law fitted to the upper ends, which is what has to reach epsilon."""
+        found = {size: certificate.upper for size, certificate in self.tried if certificate.upper > 0}
+        return fit_growth(list(found), list(found.values())) if len(found) > 1 else None
+
+    def propose(self, max_size: int) -> int | None:
+        """The size to try next: what the law asks for, between one that is too small and one that is enough."""
+        law, enough, lacking = self.growth(), self.enough, self.lacking
+        if enough is not None and enough - lacking <= max(1, enough // 20):
+            return None
+        if enough is not None:
+            # Without a law halve the interval; with one go where it points, but never outside.
+            wanted = (enough + lacking) / 2 if law is None else law.size(self.epsilon)
+            return min(max(math.ceil(wanted), lacking + 1), enough - 1)
+        if law is None:
+            return 2 * lacking if 2 * lacking <= max_size else None
+        wanted = max(law.size(self.epsilon) * SPARE, lacking * SPARE)
+        if wanted > max_size:
+            return None if math.isinf(wanted) or lacking >= max_size or wanted > 2 * max_size else max_size
+        return max(math.ceil(wanted), lacking + 1)
+
+    def result(self, max_size: int) -> SizeResult:
+        """The answer, and in words."""
+        enough, law = self.enough, self.growth()
+        sizes = [size for size, _ in self.tried]
+        best = (
+            sizes.index(enough) if enough is not None else min(range(len(sizes)), key=lambda i: self.tried[i][1].upper)
+        )
+        found = self.tried[best][1]
+        self._warn_of_tails(found)
+        if enough is not None:
+            message = f"{enough} points are within {found.upper:.4g} <= {self.epsilon:g} (W_{self.p:g}), certified"
+        else:
+            message = self._out_of_reach(sizes[best], found, law, max_size)
+        return SizeResult(
+            size=enough,
+            certificate=found,
+            coreset=self.coresets[best],
+            epsilon=self.epsilon,
+            growth=law,
+            tried=self.tried,
+            message=message,
+        )
+
+    def _out_of_reach(self, size: int, found: Certificate, law: Growth | None, max_size: int) -> str:
+        best = f"{self.epsilon:g} was not reached: {size} points are certified within {found.upper:.4g}"
+        wanted = math.inf if law is None else law.size(self.epsilon)
+        if found.lower <= self.epsilon:
+            return f"{best}, but may be as near as {found.lower:.4g}: more samples would tell"
+        if law is None or math.isinf(wanted):
+            return f"{best}, and the distance does not fall with more points"
+        if wanted <= max_size:
+            return f"{best}; about {wanted:.0f} points should do: allow more builds (max_builds)"
+        return (
+            f"{best}; by W = {law.constant:.3g} n^(-1/{law.dimension:.2g}) it takes about {wanted:.3g} points, and "
+            f"max_size is {max_size}"
+        )
+
+    def _warn_of_tails(self, found: Certificate) -> None:
+        if found.concentration > TAILS and len(found.cell_mass) >= 10:
+            message = (
+                f"source: a tenth of the cells carries {found.concentration:.0%} of the cost: the tails decide, and "
+                "points of equal weight reach them slowly, so that more points help less than the fit says. Clip or "
+                "transform the tails, use p=1, or give the points weights."
+            )
+            warn_user(UserWarning(message))
+
+
+def _separate(source: Source) -> tuple[Source, Source]:
+    """Rows to build on and rows to certify on."""
+    table = source
+    while isinstance(table, Pushforward):
+        table = table.source
+    if isinstance(table, RandomAccessSource):
+        return hold_out(source)
+    if source.endless:
+        return source, source
+    raise ValueError(
+        f"source: got {source!r}, which gives the same rows again or none; expected a table or dataset, which can be "
+        "split, or a distribution or callable. Collect the rows in a tensor first."
+    )
+
+
+def _check(epsilon: float, p: float, max_size: int, max_builds: int) -> None:
+    if not is_real(epsilon) or not 0 < epsilon < math.inf:
+        raise ValueError(f"epsilon: got {epsilon!r}; expected a positive distance in the unit of the data.")
+    check_power(p)
+    check_count(max_size, "max_size")
+    check_count(max_builds, "max_builds")

@@ -1,0 +1,72 @@
+"""Finite sources whose rows can be read in any order: tables and datasets."""
+
+import abc
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from ...tensors import check_count, normalised, real_tensor
+from ..randomness import permutation, proportional, subset
+from ..source import Source
+
+MASSES = (1e-200, 1e200)  # beyond these a sum of weights is of no use as a scale
+
+
+class RandomAccessSource(Source):
+    """A finite source of `size` rows, with weights or without, that subclasses read by index."""
+
+    size: int
+
+    def __init__(self, size: int, weights: Any = None) -> None:
+        self.size, self.weighted = size, weights is not None
+        self.weights_are = "importance" if self.weighted else None
+        self._weights: Tensor | None = None
+        self._cumulative: Tensor | None = None
+        if weights is not None:
+            self._weights = normalised(weights, size, "weights")
+            self.idle = int((self._weights == 0).sum())
+            mass = float(real_tensor(weights, "weights").double().sum())
+            self.mass = mass if MASSES[0] < mass < MASSES[1] else 1.0
+            cumulative = self._weights.cumsum(dim=0)
+            self._cumulative = cumulative / cumulative[-1]  # ends in exactly 1
+
+    @property
+    def row_numbers(self) -> Tensor:
+        """Numbers of the rows that `materialize(None)` gives, in the table that the source was made from, (rows,)."""
+        return torch.arange(self.size, device="cpu")
+
+    @abc.abstractmethod
+    def _read(self, index: Tensor, generator: Generator) -> Tensor:
+        """The rows at `index`, (rows, d), in a new tensor."""
+
+    @abc.abstractmethod
+    def _read_all(self, generator: Generator) -> Tensor:
+        """All rows in their own order, (size, d)."""
+
+    def draw(self, count: int, generator: Generator) -> Tensor:
+        check_count(count, "count")
+        if self._cumulative is not None:
+            return self._read(proportional(count, self._cumulative, generator), generator)
+        return self._read(subset(min(count, self.size), self.size, generator), generator)
+
+    def batches(self, batch_size: int, generator: Generator) -> Iterator[tuple[Tensor, Tensor | None]]:
+        check_count(batch_size, "batch_size")
+        for index in permutation(self.size, generator).split(batch_size):  # type: ignore[no-untyped-call]
+            points = self._read(index, generator)
+            yield points, None if self._weights is None else self._weights[index].to(points.device)
+
+    def materialize(self, limit: int | None, generator: Generator) -> tuple[Tensor, Tensor | None]:
+        if limit is not None:
+            check_count(limit, "limit")
+        if limit is None or limit >= self.size:
+            points = self._read_all(generator)
+            return points, None if self._weights is None else self._weights.to(points.device, copy=True)
+        if self._cumulative is not None:
+            return self.draw(limit, generator), None
+        return self._read(subset(limit, self.size, generator).sort().values, generator), None
+
+    def __repr__(self) -> str:
+        weighted = ", weighted" if self.weighted else ""
+        return f"{super().__repr__()[:-1]}{weighted})"

@@ -1,0 +1,19 @@
+"""Entropic transport at a given eta: by Newton and Sinkhorn steps (`sinkhorn`) or geomloss' iteration (`geomloss`).
+
+`evaluation` says what a potential is worth, whoever has found it.
+"""
+
+from .evaluation import Attraction, Entropic, cost_blocks, slope
+from .geomloss import ENGINES, geomloss_entropic
+from .sinkhorn import self_entropic, solve_entropic
+
+__all__ = [
+    "ENGINES",
+    "Attraction",
+    "Entropic",
+    "cost_blocks",
+    "geomloss_entropic",
+    "self_entropic",
+    "slope",
+    "solve_entropic",
+]

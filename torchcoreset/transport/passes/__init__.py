@@ -1,0 +1,45 @@
+"""Reductions over all samples: which point is nearest in c - v (`hard`), how the softmin shares mass (`soft`).
+
+`engine` is the interface, and says what both give back. `dense` does the work by matrix products in blocks; `keops` and
+`triton` compile it into one loop (`fused`). `truncated` are soft passes over the few points that matter to each sample,
+`nearest` finds the two lowest of many numbers, `choose` makes the engine that a problem asks for, and `rounding` bounds
+what the arithmetic may hide.
+"""
+
+from .choose import KEOPS_DIMENSIONS, check_engine, make_engine, resolving_engine, warn_of_dimensions
+from .engine import (
+    Engine,
+    Entries,
+    HardPass,
+    Meter,
+    SoftEngine,
+    SoftPass,
+    SoftSums,
+    chunk_elements,
+    exponential_,
+    shuffled,
+)
+from .keops import load_keops, running
+from .rounding import RESOLUTION, unresolved
+
+__all__ = [
+    "KEOPS_DIMENSIONS",
+    "RESOLUTION",
+    "Engine",
+    "Entries",
+    "HardPass",
+    "Meter",
+    "SoftEngine",
+    "SoftPass",
+    "SoftSums",
+    "check_engine",
+    "chunk_elements",
+    "exponential_",
+    "load_keops",
+    "make_engine",
+    "resolving_engine",
+    "running",
+    "shuffled",
+    "unresolved",
+    "warn_of_dimensions",
+]

@@ -1,0 +1,140 @@
+"""Which engine reduces over the samples: the one asked for, or for "auto" the one that measurements favour."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+
+import torch
+
+from ...errors import warn_user
+from ..problem import Problem, as_float64, within_range
+from .dense import DenseEngine, DifferencesEngine
+from .engine import Engine
+from .rounding import unresolved
+
+ENGINES = ("auto", "dense", "keops", "triton")
+# "auto" never takes KeOps. Measured on a 2-core CPU, milliseconds of one pass, dense against KeOps (float32, p = 2):
+#     n = 100, m = 100,000, d = 2     hard 20 and 23    soft 51 and 205
+#     n = 500, m = 20,000, d = 2      hard 16 and 14    soft 138 and 284
+#     n = 100, m = 100,000, d = 8     hard 22 and 62    soft 42 and 335
+#     n = 100, m = 100,000, d = 32    hard 30 and 160   soft 49 and 683
+# and each new dimension, power and dtype is compiled for 6 to 60 seconds first.
+KEOPS_DIMENSIONS = 100  # beyond which KeOps compiles for minutes and runs slower than matrix products
+# Bounds within which "auto" takes Triton on CUDA. Measured on an H200, milliseconds of a sharp soft pass, dense and
+# triton: 7.2 and 3.6 at (n, m, d) = (1000, 331k, 8), 5.0 and 3.8 at (1000, 200k, 32), 5.7 and 6.2 at (1000, 200k, 64);
+# below 2^24 elements both take a millisecond.
+TRITON_DIMENSIONS, TRITON_ELEMENTS = 32, 1 << 24
+
+
+def check_engine(engine: str) -> None:
+    """Raise ValueError unless there is an engine of this name."""
+    if engine not in ENGINES:
+        raise ValueError(f"engine: got {engine!r}; expected one of {', '.join(map(repr, ENGINES))}.")
+
+
+def make_engine(problem: Problem, engine: str) -> Engine:
+    """The engine of this name for a problem.
+
+    Args:
+        problem: a checked problem; the engine computes in float64 if its own dtype does not hold squares of this size.
+        engine: "dense", "keops", "triton", or "auto" for what pays on the problem's device.
+
+    Raises:
+        ValueError: no engine has this name, or it cannot compute this problem; nor can float64.
+        ImportError: the engine's package is not installed.
+        RuntimeError: the engine's package cannot be set up; names the remedy.
+
+    Warns:
+        UserWarning: "keops" was asked for in more than KEOPS_DIMENSIONS dimensions.
+    """
+    check_engine(engine)
+    problem = within_range(problem)
+    return _over_ranks(_local_engine(problem, engine), problem)
+
+
+def resolving_engine(problem: Problem, engine: str, mean: float) -> Engine:
+    """The engine asked for, or in float64, or from differences, where squares hide a mean cost like this."""
+    if not unresolved(problem, mean):
+        return make_engine(problem, engine)
+    problem = as_float64(problem)
+    if not unresolved(problem, mean):
+        return make_engine(problem, engine)
+    problem = within_range(problem)
+    return _over_ranks(DifferencesEngine(problem), problem)
+
+
+def _over_ranks(engine: Engine, problem: Problem) -> Engine:
+    """The engine itself, or with its sums added up over the ranks that hold the problem."""
+    from ..ranks import Shard, ShardEngine
+
+    return ShardEngine(engine, problem) if isinstance(problem, Shard) else engine
+
+
+def _local_engine(problem: Problem, engine: str) -> Engine:
+    """The same over the samples of this process."""
+    if engine == "auto":
+        engine = "triton" if _triton_pays(problem) else "dense"
+    if engine == "keops":
+        return _keops(problem)
+    if engine == "triton":
+        return _triton(problem)
+    return DenseEngine(problem)
+
+
+def _triton_pays(problem: Problem) -> bool:
+    """Whether the fused kernels are the better choice, and work here."""
+    x, y = problem.x, problem.y
+    wanted = x.is_cuda and x.dtype == torch.float32 and x.shape[1] <= TRITON_DIMENSIONS
+    return wanted and len(x) * len(y) >= TRITON_ELEMENTS and _triton_works(x.device)
+
+
+@functools.cache
+def _triton_works(device: torch.device) -> bool:
+    """Whether a small problem can be compiled and run: triton needs a C compiler and a GPU that it knows."""
+    if importlib.util.find_spec("triton") is None:
+        return False
+    from .triton import TritonEngine
+
+    x = torch.zeros(2, 1, device=device)
+    b = torch.full((2,), 0.5, dtype=torch.float64, device=device)
+    try:
+        TritonEngine(Problem(x=x, b=b, y=x, a=b, equal=True, p=2.0)).hard(b)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _keops(problem: Problem) -> Engine:
+    from .keops import KeopsEngine
+
+    warn_of_dimensions(problem.x.shape[1])
+    return KeopsEngine(problem)
+
+
+def warn_of_dimensions(d: int) -> None:
+    """Warn if KeOps was asked for in more dimensions than it is good for."""
+    if d > KEOPS_DIMENSIONS:
+        message = (
+            f"engine: 'keops' was asked for in {d} dimensions; its code is unrolled over them, so that it compiles for "
+            f"minutes and runs slowly beyond {KEOPS_DIMENSIONS}. Use engine='dense'."
+        )
+        warn_user(UserWarning(message))
+
+
+def _triton(problem: Problem) -> Engine:
+    if problem.x.dtype == torch.float64:  # GPUs have few float64 units, which matrix products use best
+        return DenseEngine(problem)
+    if importlib.util.find_spec("triton") is None:
+        raise ImportError(
+            "engine: 'triton' needs triton, which is not installed. Use engine='dense', or pip install triton "
+            "(torch for CUDA on Linux brings it along)."
+        )
+    from .triton import INTERPRETED, TritonEngine
+
+    if not (problem.x.is_cuda or INTERPRETED):
+        raise ValueError(
+            f"engine: got 'triton' with points on {problem.x.device}; expected a CUDA device. "
+            "Use engine='dense', or move points and samples with .to('cuda')."
+        )
+    return TritonEngine(problem)

@@ -1,0 +1,387 @@
+"""Reductions over all samples: what the solver asks of c - v, and what it gets back.
+
+    x (n, d) points, y (m, d) samples, a (m,) weights      v (n,) potential      eta smoothing      c cost
+
+An engine answers two questions about a potential: which point is nearest to each sample in c - v (`hard`), and how
+mass is shared when the minimum is smoothed (`soft`). Everything else in this package works on their answers, of size
+m, n or n x n. Engines differ in how they reduce the n x m numbers c - v, and in nothing more: this file holds what
+they share, and `choose` makes the one that a problem asks for.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import torch
+from torch import Tensor
+
+from ...deterministic import mass_by_cell
+from ..cost import paired
+from ..problem import Problem
+from .rounding import EXACT_MASS, RESOLUTION, SUMMED, doubtful, of_sums
+
+# Elements of one block of work: 2 MiB in float32, which stays in cache (measured: larger blocks are up to twice
+# slower on CPUs, smaller ones are bound by launch time).
+CHUNK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}
+PICKED = 1 << 23  # numbers of samples that are picked out at once: 32 MiB in float32
+SHARPENED = 1 << 27  # differences that are worth a sharper bound in the end
+HUGE = 1 << 24  # samples beyond which a subsample is not the head of a shuffle of all
+# 2^-46 is 1e-14, below what a sum of float32 shares resolves, and its square times a weight of 1e-9 is still
+# a normal float32. Denormals are 10 times slower on CPUs.
+LOWEST_POWER = -46.0
+
+
+@dataclass(frozen=True)
+class HardPass:
+    """The Laguerre cells of a potential.
+
+    Attributes:
+        potential: (n,).
+        cell: (m,) int64 index of the point nearest to each sample in c - v.
+        cost: (m,) float64 cost c to that point.
+        slack: (m,) distance in c - v from the nearest to the second nearest point (infinite when n = 1), or less.
+        mass: (n,) float64 mass of each cell.
+        mean: of the cost over all samples.
+        error: how far the semi-dual may lie below what the costs sum up to, by rounding.
+        dual: semi-dual value less that error, a lower bound of W_p^p.
+    """
+
+    potential: Tensor
+    cell: Tensor
+    cost: Tensor
+    slack: Tensor
+    mass: Tensor
+    mean: float
+    error: float
+    dual: float
+
+
+@dataclass(frozen=True)
+class SoftPass:
+    """The smoothed semi-dual at a potential.
+
+    Attributes:
+        dual: its value.
+        mass: (n,) float64 mass received by each point under the softmin.
+        find_overlap: what computes `overlap`, which many a pass is not asked for.
+        ambiguity: mean mass that a sample sends anywhere but to its first point, in [0, 1).
+    """
+
+    dual: float
+    mass: Tensor
+    find_overlap: Callable[[], Tensor]
+    ambiguity: float
+
+    @cached_property
+    def overlap(self) -> Tensor:
+        """(n, n) float64 sum_k a_k chi_ki chi_kj over undecided samples; its off-diagonal part makes the Hessian."""
+        return self.find_overlap()
+
+
+@dataclass(frozen=True)
+class SoftSums:
+    """What a soft reduction sums over all samples, in float64.
+
+    Attributes:
+        minimum: 0-d, sum_k a_k of the softmin of c - v.
+        certainty: 0-d, sum_k a_k of the share of its first point.
+        mass: (n,) as in `SoftPass`.
+        find_overlap: as in `SoftPass`.
+    """
+
+    minimum: Tensor
+    certainty: Tensor
+    mass: Tensor
+    find_overlap: Callable[[], Tensor]
+
+
+Entries = tuple[Tensor, Tensor, Tensor]  # samples, points and costs of the entries of lists
+
+
+@dataclass
+class Meter:
+    """Work done by an engine and by all that were made from it.
+
+    Attributes:
+        unit: elements of c - v in one pass over all samples and points.
+        spent: passes so far; one over a part of the samples or points counts by its share.
+        limit: passes after which loops should stop.
+    """
+
+    unit: int
+    spent: float = 0.0
+    limit: float = math.inf
+
+
+class SoftEngine(ABC):
+    """Soft passes over the samples of a problem, on its device and in its dtype.
+
+    Attributes:
+        problem: what is reduced over.
+        meter: counts the passes.
+        trust: etas by which a potential may move between two passes.
+    """
+
+    trust = 100.0
+
+    def __init__(self, problem: Problem, meter: Meter | None = None) -> None:
+        self.problem = problem
+        self.meter = meter or Meter(len(problem.x) * len(problem.y))
+
+    def exhausted(self) -> bool:
+        """Whether no more passes are allowed."""
+        return self.meter.spent >= self.meter.limit
+
+    def renew(self, v: Tensor, eta: float) -> bool:
+        """Get ready for passes about v; whether this has changed what they give."""
+        return False
+
+    def soft(self, v: Tensor, eta: float) -> SoftPass:
+        """Value, gradient and curvature of the smoothed semi-dual, in one pass."""
+        self._count()
+        offset = v.mean()
+        sums = self._soft_sums(v - offset, eta)
+        dual = float(sums.minimum - offset + self.problem.b @ v)
+        return SoftPass(dual, sums.mass, sums.find_overlap, 1 - float(sums.certainty))
+
+    def _count(self) -> None:
+        self.meter.spent += self._size() / self.meter.unit
+
+    def _size(self) -> int:
+        """Elements of c - v in one pass."""
+        return len(self.problem.x) * len(self.problem.y)
+
+    @abstractmethod
+    def _soft_sums(self, v: Tensor, eta: float) -> SoftSums:
+        """The softmin -eta log sum_i b_i exp((v_i - c)/eta) of every sample, and its derivatives, summed."""
+
+
+class Engine(SoftEngine):
+    """Hard and soft passes over all points.
+
+    Attributes:
+        accuracy: part of the mean cost that rounding may take from a lower bound before samples are looked at again.
+        value: cost of a plan, if one is known: cells of a poor potential may cost far more.
+    """
+
+    accuracy, value = 1e-6, math.inf
+
+    def __init__(self, problem: Problem, meter: Meter | None = None) -> None:
+        super().__init__(problem, meter)
+        self._elements = chunk_elements(problem.x.device)
+
+    @property
+    def rounding(self) -> float:
+        """Size of the rounding error of one cost, roughly."""
+        return self.problem.rounding
+
+    def subsample(self, count: int) -> Engine:
+        """An engine on the first `count` samples of a fixed shuffle; weights follow the samples."""
+        problem = self.problem
+        if count >= len(problem.y):
+            return self
+        index = shuffled(len(problem.y), count).to(problem.y.device)
+        a = problem.a[index]
+        total = a.sum()
+        if not bool(total > 0):
+            return self
+        return self.on(replace(problem, y=problem.y[index], a=a / total))
+
+    def on(self, problem: Problem) -> Engine:
+        """An engine of the same kind for another problem, on the same meter."""
+        return type(self)(problem, self.meter)
+
+    @abstractmethod
+    def finer(self, problem: Problem) -> Engine | None:
+        """An engine that rounds less, for some of the samples and on a meter of its own; None if there is none."""
+
+    def apart(self, problem: Problem) -> Engine:
+        """The same with a meter of its own."""
+        return type(self)(problem)
+
+    def hard(self, v: Tensor, near: HardPass | None = None) -> HardPass:
+        """Nearest point in c - v of every sample, its cost, and the slack to the second nearest.
+
+        Given the pass at a potential near v, only samples that may have another cell now are looked at, and the slack
+        of the others is what is certainly left of it.
+        """
+        if near is None:
+            cell, slack = self._two_nearest(self._centred(v))
+            return self._summed(v, cell, self._cost_to(cell), slack, None, len(cell))
+        cell, cost, slack, close = self._renewed(v, near)
+        return self._summed(v, cell, cost, slack, close, len(close))
+
+    def sharpened(self, cells: HardPass) -> HardPass:
+        """The same cells, with less in doubt where looking at it again takes no longer than a second or so."""
+        cell, cost, slack = cells.cell.clone(), cells.cost.clone(), cells.slack.clone()
+        return self._summed(cells.potential, cell, cost, slack, None, 0, SHARPENED)
+
+    def _centred(self, v: Tensor) -> Tensor:
+        return v - self.problem.b @ v  # an offset moves no cell, but digits would go to it
+
+    def _summed(
+        self,
+        v: Tensor,
+        cell: Tensor,
+        cost: Tensor,
+        slack: Tensor,
+        among: Tensor | None,
+        looked: int,
+        affordable: int = 0,
+    ) -> HardPass:
+        """The pass that has found these, which are overwritten where rounding leaves doubts.
+
+        Only the samples `among` which doubts may be, or all, are looked at for them; `looked` have been looked at.
+        """
+        problem, centred = self.problem, self._centred(v)
+        lost = self._settled(centred, cell, cost, slack, among, affordable)
+        held, costs, lost, count = problem.added(self._held(cell), problem.a @ cost, lost, problem.a.new_tensor(looked))
+        self.meter.spent += float(count) * len(v) / self.meter.unit
+        mass, mean = self._mass(held), float(costs)
+        turnover = (mass + problem.b) @ centred.abs() * (EXACT_MASS if problem.equal else SUMMED)
+        error = float(lost + of_sums(mean, turnover, problem.x.shape[1], problem.p))
+        dual = mean + float(centred @ (problem.b - mass)) - (error if error > RESOLUTION * mean else 0.0)
+        return HardPass(v, cell, cost, slack, mass, mean, error, dual)
+
+    def _renewed(self, v: Tensor, near: HardPass) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Cells, costs and slacks at v, (m,), from those at a potential near it, and which samples were looked at.
+
+        No sample stays farther behind its second nearest point than the largest rise is above that of its own cell.
+        """
+        problem, rise, centred = self.problem, v - near.potential, self._centred(v)
+        slack = near.slack - (rise.max() - rise).to(near.slack.dtype)[near.cell]
+        cell, cost = near.cell.clone(), near.cost.clone()
+        close, _ = self._doubtful(centred, cell, cost, slack, None)
+        for some in torch.split(close, max(1, PICKED // problem.x.shape[1])) if len(close) else ():
+            part = self.apart(replace(problem, y=problem.y[some], a=problem.a[some]))
+            cell[some], slack[some] = part._two_nearest(centred)
+            cost[some] = part._cost_to(cell[some])
+        return cell, cost, slack, close
+
+    def _settled(
+        self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor, among: Tensor | None, affordable: int
+    ) -> Tensor:
+        """How far the mean of the minima of c - v may lie below what was found, 0-d.
+
+        Where that matters, or takes no more than the `affordable` number of differences, samples whose cell is in doubt
+        are looked at again, in float64 and then from differences: their entries of `cell`, `cost` and `slack` (m,) are
+        overwritten.
+        """
+        problem = self.problem
+        index, loss = self._doubtful(v, cell, cost, slack, among)
+        lost = problem.a[index] @ loss
+        if not len(index):
+            return lost
+        most = self.accuracy * (problem.a @ cost).clamp(max=self.value)
+        if len(index) * problem.x.numel() > affordable and not bool(lost > most):
+            return lost
+        finer = self.finer(replace(problem, y=problem.y[index], a=problem.a[index]))
+        if finer is None:
+            return lost
+        finer.accuracy, finer.value = self.accuracy, self.value
+        cells, gap = finer._two_nearest(v)
+        costs = finer._cost_to(cells)
+        lost = finer._settled(v, cells, costs, gap, None, affordable)
+        cell[index], cost[index], slack[index] = cells, costs, gap.to(slack.dtype)
+        return lost
+
+    def _doubtful(
+        self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor, among: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """As `doubtful`, for passes of this engine, among some samples or all."""
+        if among is None:
+            return self._doubts(v, cell, cost, slack, self.problem.squares)
+        index, loss = self._doubts(v, cell[among], cost[among], slack[among], self.problem.squares[among])
+        return among[index], loss
+
+    def _doubts(self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
+        """The same of samples with these cells, costs, slacks and squared norms."""
+        return doubtful(self.problem, v, cell, cost, slack, squares)
+
+    def nearest(self, v: Tensor) -> Tensor:
+        """Index of the point nearest in c - v to each sample here, (m,) int64, for a centred v: `hard` without sums."""
+        self._count()
+        return self._nearest(v)
+
+    def softmin(self, v: Tensor, eta: float) -> Tensor:
+        """Smoothed c-transform -eta log sum_i b_i exp((v_i - c)/eta) of every sample, (m,) float64."""
+        self._count()
+        offset = v.mean()
+        return self._softmins(v - offset, eta) - offset
+
+    @abstractmethod
+    def lists(self, v: Tensor, margin: Tensor, supply: Tensor) -> Entries:
+        """Of each sample the points within a margin of the nearest in c - v.
+
+        Args:
+            v: (n,) potential.
+            margin: (m,) in the unit of the cost.
+            supply: (n,) mass of samples that should list each point, even if from beyond the margin.
+
+        Returns:
+            (e,) int32 samples, ascending, (e,) int32 points, and their (e,) costs in the dtype of the points.
+        """
+
+    @abstractmethod
+    def candidates(self, v: Tensor, eta: float) -> SoftEngine:
+        """Soft passes over the points that matter to each sample while v and eta change little, or self."""
+
+    @abstractmethod
+    def _two_nearest(self, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Index of the point nearest to each sample in c - v, (m,) int64, and the slack to the second nearest, (m,)."""
+
+    def _nearest(self, v: Tensor) -> Tensor:
+        """The first of these, where it alone is asked for."""
+        return self._two_nearest(v)[0]
+
+    @abstractmethod
+    def _softmins(self, v: Tensor, eta: float) -> Tensor:
+        """The softmin of every sample, (m,) float64."""
+
+    def _cost_to(self, cell: Tensor) -> Tensor:
+        """Cost of sending each sample to its point, (m,) float64, in blocks of samples."""
+        x, y, p = self.problem.x, self.problem.y, self.problem.p
+        blocks = zip(torch.split(y, self.rows), torch.split(cell, self.rows), strict=True)
+        return torch.cat([paired(y_block, x[cells], p) for y_block, cells in blocks])
+
+    def cell_mass(self, cell: Tensor) -> Tensor:
+        """Mass of the samples here in each cell, (n,)."""
+        return self._mass(self._held(cell))
+
+    def _held(self, cell: Tensor) -> Tensor:
+        """What the cells hold: numbers of samples where all weights are equal, for these are exact, and else mass."""
+        n = len(self.problem.x)
+        return torch.bincount(cell, minlength=n) if self.problem.equal else mass_by_cell(cell, self.problem.a, n)
+
+    def _mass(self, held: Tensor) -> Tensor:
+        return held.double() / self.problem.count if self.problem.equal else held
+
+    @property
+    def rows(self) -> int:
+        """Samples of one block of work of size samples x dimension."""
+        return max(16, self._elements // max(self.problem.x.shape))
+
+
+def exponential_(above: Tensor, eta: float) -> Tensor:
+    """exp(-above / eta) of numbers >= 0, in place; powers of two, which torch takes 3 times faster (measured)."""
+    return above.mul_(-1 / (eta * math.log(2))).clamp_(min=LOWEST_POWER).exp2_()
+
+
+@lru_cache(maxsize=8)
+def shuffled(m: int, count: int) -> Tensor:
+    """`count` different numbers of range(m), in random order and always the same, (count,); not to be written to."""
+    generator = torch.Generator().manual_seed(m)
+    if m <= HUGE or 16 * count > m:
+        return torch.randperm(m, generator=generator, device="cpu")[:count].clone()
+    # A shuffle of 10^9 numbers would take 8 GB. Of an eighth more draws than needed, at most a 25th repeat others.
+    chosen: Tensor = torch.unique(torch.randint(m, (count + count // 8 + 64,), generator=generator, device="cpu"))
+    return chosen[torch.randperm(len(chosen), generator=generator, device="cpu")[:count]]
+
+
+def chunk_elements(device: torch.device) -> int:
+    """Elements of one block of work on a device."""
+    return CHUNK_ELEMENTS.get(device.type, CHUNK_ELEMENTS["cpu"])

@@ -1,0 +1,177 @@
+"""A batch of a stream at the running potential: its cells, and all that it tells of the semi-dual.
+
+    x (n, d) points, b (n,)      y (m, d) a batch, a (m,)      v (n,) potential
+
+What a batch contributes is in `BatchSums`, of size n and n x n; parts of one batch contribute the weighted means of
+theirs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ..cost import assigned, paired_gradient
+from ..passes import Engine, SoftPass
+from ..problem import Problem
+from ..result import Coupling
+from ..support import ceiling
+from .state import Running
+from .ties import distinct, shared
+
+FINE = 50  # samples a point that a curvature is computed from, at most
+REPEATED = 0.05  # least mass of repeated rows from which a stream has atoms
+FREE = 1 / 16  # least mass without ties from which it is worth to see how undecided that is
+LEAST = 1e-24  # eta where all points and samples are one: its reciprocal and the square of that are no overflow
+OVERDUE = 8.0  # samples, beyond log n, that an empty cell should have received before it is raised to the nearest one
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """A batch at the running potential: the cells of the samples here, and means over them.
+
+    Attributes:
+        cell: (m,) int64 point in whose cell each sample lies.
+        transform: (m,) its c - v there.
+        mass: (n,) of the cells, or what the points receive of `plan`.
+        gradient: (n, d) of `value` in the points.
+        value, square: 0-d, means of `transform` and of its square.
+        plan: how the samples are shared where some are tied; None where each goes to its cell.
+    """
+
+    cell: Tensor
+    transform: Tensor
+    mass: Tensor
+    gradient: Tensor
+    value: Tensor
+    square: Tensor
+    plan: Coupling | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Smoothed:
+    """What renews the curvature.
+
+    Attributes:
+        soft: pass over a part of the samples.
+        ambiguity: of those that are not tied, or None if hardly any is not.
+        atoms: as in `Counters`.
+        least: the smallest eta that rounding allows.
+        scale: mean cost to the origin, beyond which no smoothing makes sense.
+    """
+
+    soft: SoftPass
+    ambiguity: float | None
+    atoms: float
+    least: float
+    scale: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchSums:
+    """What a batch tells of the semi-dual: all that is needed to move the potential.
+
+    Attributes:
+        worth: number of equally weighted samples that the batch is worth (Kish), by which sums are to be weighted.
+        value: the semi-dual.
+        square: mean square of the samples' part in it.
+        mass: (n,) of the cells.
+        ceiling: (n,) highest potential that leaves a cell empty, where that was asked for, else infinite.
+        renewal: what renews the curvature; None where it is not due.
+    """
+
+    worth: float
+    value: float
+    square: float
+    mass: Tensor
+    ceiling: Tensor | None
+    renewal: Smoothed | None
+
+
+def look_at(engine: Engine, v: Tensor, margin: float = 0.0) -> Look:
+    """The cells of the samples here at a centred potential (n,), those tied within the margin shared if it is not 0."""
+    if margin:
+        cells, plan = shared(engine, v, margin)
+        return _look(engine, v, cells.cell, plan)
+    return _look(engine, v, engine.nearest(v), None)
+
+
+def _look(engine: Engine, v: Tensor, cell: Tensor, plan: Coupling | None) -> Look:
+    """What these cells (m,) show, or the plan that shares some of their samples."""
+    problem = engine.problem
+    y, x, a, p = problem.y, problem.x, problem.a, problem.p
+    transform, gradient = assigned(y, x, a, cell, p, engine.rows, each=problem.each)
+    transform -= v.index_select(0, cell)
+    if plan is None:
+        mass = engine.cell_mass(cell)
+    else:
+        mass, gradient = plan.column_sums(), torch.zeros_like(gradient)
+        for rows, cols, part in plan.blocks():
+            gradient.index_add_(0, cols, paired_gradient(y[rows], x[cols], p).mul_(part[:, None]))
+    return Look(
+        cell=cell, transform=transform, mass=mass, gradient=gradient,
+        value=problem.mean(transform), square=problem.mean(transform * transform), plan=plan,
+    )  # fmt: skip
+
+
+def smoothed(engine: Engine, running: Running) -> Smoothed:
+    """The smoothed cells of a batch that renews the curvature, and how many of its samples are repeated."""
+    now, v = running.numbers, running.potential
+    sample = part_of(engine)
+    atoms = repeated(sample)
+    problem, soft = sample.problem, sample.soft(v, now.eta)
+    ambiguity: float | None = soft.ambiguity
+    if atoms:  # a sharper softmin decides nothing for samples that are tied
+        free = sample.hard(v).slack > now._replace(atoms=atoms).margin
+        left = problem.a[free].sum()
+        ambiguity = None
+        if float(left) > FREE:
+            rest = replace(problem, y=problem.y[free], a=problem.a[free] / left, equal=False)
+            ambiguity = sample.on(rest).soft(v, now.eta).ambiguity
+    return Smoothed(soft=soft, ambiguity=ambiguity, atoms=atoms, least=least_smoothing(engine), scale=scale_of(problem))
+
+
+def part_of(engine: Engine) -> Engine:
+    """Passes over the samples that a curvature is computed from: so few that every rank may look at all."""
+    sample = engine.subsample(FINE * len(engine.problem.x))
+    whole = sample.problem.whole()
+    return sample if whole is sample.problem else sample.on(whole)
+
+
+def repeated(sample: Engine) -> float:
+    """Mass of the samples that occur more than once; 0 where hardly any do."""
+    _, kind = distinct(sample.problem.y)
+    mass = float(sample.problem.a[torch.bincount(kind)[kind] > 1].sum())
+    return mass if mass >= REPEATED else 0.0
+
+
+def scale_of(problem: Problem) -> float:
+    """Mean cost to the origin."""
+    return problem.rounding / torch.finfo(problem.x.dtype).eps
+
+
+def batch_sums(problem: Problem, running: Running, look: Look, renewal: Smoothed | None) -> BatchSums:
+    """What a batch tells, from a look at it whose means are those of all its samples; v is centred."""
+    most = OVERDUE + math.log(len(problem.b))
+    is_late = float(running.overdue.max()) > most
+    return BatchSums(
+        worth=worth_of(problem),
+        value=float(look.value),
+        square=float(look.square),
+        mass=look.mass,
+        ceiling=ceiling(problem, look.transform, running.overdue > most) if is_late else None,
+        renewal=renewal,
+    )
+
+
+def worth_of(problem: Problem) -> float:
+    """Number of equally weighted samples that a batch is worth: (sum a)^2 / sum a^2 (Kish 1965)."""
+    return float(problem.count) if problem.equal else 1 / problem.concentration
+
+
+def least_smoothing(engine: Engine) -> float:
+    """The smallest eta that rounding allows."""
+    return max(64 * engine.rounding, LEAST)

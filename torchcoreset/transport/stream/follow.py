@@ -1,0 +1,357 @@
+"""One batch of a stream: measured at the potential of the batches before it, then added to what is remembered."""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass, fields, replace
+
+import torch
+from torch import Tensor
+
+from ..dual import LEAST_SAMPLES
+from ..passes import make_engine, resolving_engine
+from ..problem import Problem
+from ..result import Coupling
+from ..support import ceiling, with_idle, without_idle
+from .batch import FINE, Look, batch_sums, look_at, smoothed
+from .drift import Moments, features, first_moments, watched
+from .state import Running
+from .update import advance, begin, is_due, moved, rejuvenated
+
+# Batches remembered, and samples a point among them, before a stream is tracked.
+WARM_BATCHES, WARM_SAMPLES = 10.0, 10.0
+SHOWN = 32.0  # batches for which a lag or a drift is shown after it was last seen
+
+
+class StreamStatus(enum.Enum):
+    """How well a running potential knows its stream. `remedy` says what to do about it.
+
+    A lag is shown and not warned of: it passes by itself where it can, large steps at the beginning of a training cause
+    it as well as a stream that changes, and values stay lower bounds. A drift is in the data, and is warned of.
+    """
+
+    WARMING_UP = "warming_up"
+    TRACKING = "tracking"
+    LAGGING = "lagging"
+    DRIFTING = "drifting"
+
+    @property
+    def remedy(self) -> str:
+        """What to do, in one sentence."""
+        return _REMEDIES[self]
+
+
+_REMEDIES = {
+    StreamStatus.WARMING_UP: "Give it more batches: values are lower bounds, and gradients are still rough.",
+    StreamStatus.TRACKING: "Nothing to do: the cells hold the mass that they should, as far as the batches can tell.",
+    StreamStatus.LAGGING: "The points move faster than the potential follows, or the stream has changed: it now learns "
+    "faster; if this lasts, lower the learning rate, use larger batches, or set `forgetting`.",
+    StreamStatus.DRIFTING: "The stream's distribution has moved and the potential follows it. Shuffle the data if it "
+    "should not move; if it always does, set `forgetting` to the weight that a batch shall have.",
+}
+
+
+RUNNING = tuple(field.name for field in fields(Running))
+MOMENTS = tuple(field.name for field in fields(Moments))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """All that is remembered of a stream.
+
+    Attributes:
+        running: the potential and its curvature.
+        moments: of the samples, for the drift test.
+        drifts: (2,) number of the last batch that showed a drift, and of the batch that began the last run of such, or
+            zeros.
+    """
+
+    running: Running
+    moments: Moments
+    drifts: Tensor
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All tensors by name."""
+        return {
+            **{name: getattr(self.running, name) for name in RUNNING},
+            **{name: getattr(self.moments, name) for name in MOMENTS},
+            "drifts": self.drifts,
+        }
+
+    @classmethod
+    def from_tensors(cls, tensors: dict[str, Tensor]) -> Memory:
+        """The same back."""
+        return cls(
+            running=Running(**{name: tensors[name] for name in RUNNING}),
+            moments=Moments(**{name: tensors[name] for name in MOMENTS}),
+            drifts=tensors["drifts"],
+        )
+
+
+# Number of dimensions of each tensor of a memory.
+MEMORY_DIMENSIONS = {
+    "potential": 1, "curvature": 2, "coupling": 2, "pull": 2, "anchor": 2, "residual": 1, "overdue": 1, "counters": 1,
+    "origin": 1, "long": 2, "recent": 2, "spans": 1, "drifts": 1,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, repr=False)
+class StreamTransport:
+    """A batch of a stream, measured at the running potential.
+
+    Attributes:
+        value: the semi-dual of the batch at `potential`, which the batch has had no part in (but for the first). Its
+            expectation is a lower bound of W_p^p(points, stream), and W_p^p itself at the best potential.
+        estimate: running mean of the values of this batch and those before it, over about a third of the batches
+            remembered; the points may have moved meanwhile.
+        standard_error: of `estimate`, from the spread of the samples; infinite before the second batch.
+        potential: (n,) float64 v, centred: that of the batches before this one, moved along with the points.
+        transform: (m,) float64 c-transform min_i(c_ki - v_i).
+        assignment: (m,) int64 point in whose cell each sample lies.
+        cell_mass: (n,) float64 mass of the batch's cells; samples whose points are equally near are shared among
+            these as a plan would.
+        weights: (n,) float64, of the points.
+        surplus: (n,) float64, by how much those exceed the cells' masses, averaged over the batches remembered.
+        noise: variance of that average, in units of that of one sample.
+        batches: batches since the stream began, this one included.
+        gain: weight of a batch like this in the running means.
+        status: see `StreamStatus`.
+    """
+
+    value: float
+    estimate: float
+    standard_error: float
+    potential: Tensor
+    transform: Tensor
+    assignment: Tensor
+    cell_mass: Tensor
+    weights: Tensor
+    surplus: Tensor
+    noise: float
+    batches: int
+    gain: float
+    status: StreamStatus
+
+    @property
+    def marginal_error(self) -> float:
+        """Total variation distance, in [0, 1], between the averaged masses of the cells and the point weights."""
+        return float(self.surplus.abs().sum()) / 2
+
+    @property
+    def marginal_noise(self) -> float:
+        """The expectation of that for independent samples and a perfect potential.
+
+        Batches cannot tell errors below it from none.
+        """
+        deviations = (self.weights * (1 - self.weights)).sqrt()
+        return float(deviations.sum()) * math.sqrt(self.noise / (2 * math.pi))
+
+    def __repr__(self) -> str:
+        return (
+            f"StreamTransport({len(self.potential)} points, {len(self.transform)} samples, value={self.value:.6g}, "
+            f"estimate={self.estimate:.6g} +- {self.standard_error:.1g}, marginal_error={self.marginal_error:.1e}, "
+            f"batches={self.batches}, status={self.status.value})"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """A batch at the potential of those before it, which the batch has had no part in.
+
+    Attributes:
+        running: that potential, moved to where the points are.
+        look: at the batch.
+        features: (2, 2 d) its means of `drift.features`.
+    """
+
+    running: Running
+    look: Look
+    features: Tensor
+
+    @property
+    def state(self) -> Tensor:
+        """Of what is remembered, all that decides which way a batch takes; ranks have to agree in it."""
+        running = self.running
+        return torch.cat((running.counters, running.potential, running.overdue))
+
+    @property
+    def means(self) -> tuple[Tensor, ...]:
+        """All that are means over samples."""
+        look = self.look
+        return look.mass, look.gradient, look.value, look.square, self.features
+
+    def with_means(self, *means: Tensor) -> Seen:
+        """The same with means over more samples than those here."""
+        mass, gradient, value, square, features = means
+        look = replace(self.look, mass=mass, gradient=gradient, value=value, square=square)
+        return replace(self, look=look, features=features)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Followed:
+    """A batch, measured and remembered.
+
+    Attributes:
+        transport: what is told of it.
+        gradient: (n, d) float64, of its value in the points.
+        plan: of the samples here, where some are tied; None where each goes to its cell.
+        memory: what is remembered after it.
+        is_new: whether it is the first to show a drift.
+    """
+
+    transport: StreamTransport
+    gradient: Tensor
+    plan: Coupling | None
+    memory: Memory
+    is_new: bool
+
+
+def see(memory: Memory | None, problem: Problem, points: Tensor, samples: Tensor, engine: str) -> Seen | None:
+    """Look at the samples here with what is remembered; arguments as in `follow`.
+
+    None if this batch begins a stream: nothing is remembered, or nothing that fits the points and is finite.
+    """
+    if problem.support is not None:
+        inner = without_idle(problem, problem.support)
+        return see(memory, inner, points[problem.support], samples, engine)
+    if memory is None or not memory.running.fits(points, problem.p):
+        return None
+    running = moved(memory.running, points, problem.b)
+    if running is None:
+        return None
+    look = look_at(resolving_engine(problem, engine, running.numbers.mean), running.potential, running.numbers.margin)
+    return Seen(running=running, look=look, features=features(samples, problem.mean, memory.moments.origin))
+
+
+def follow(
+    memory: Memory | None,
+    problem: Problem,
+    points: Tensor,
+    samples: Tensor,
+    seen: Seen | None,
+    *,
+    forgetting: float,
+    engine: str,
+) -> Followed:
+    """Measure a batch, and remember it.
+
+    Args:
+        memory: of the batches before it.
+        problem: the checked points and batch.
+        points: (n, d), and
+        samples: (m, d), as they came, in coordinates that do not change from batch to batch.
+        seen: what `see` has seen, with means over all samples of the batch; None begins a stream.
+        forgetting: least gain of a batch of average size, in [0, 1).
+        engine: as in `transport`.
+    """
+    if problem.support is not None:
+        return _without_idle(memory, problem, points, samples, seen, problem.support, forgetting, engine)
+    if seen is None:
+        return _first(problem, points, samples, engine)
+    assert memory is not None  # it has been looked at with one
+    renewal = None
+    if is_due(seen.running):
+        renewal = smoothed(resolving_engine(problem, engine, seen.running.numbers.mean), seen.running)
+    sums = batch_sums(problem, seen.running, seen.look, renewal)
+    after = advance(seen.running, sums, problem.b, forgetting)
+    share = sums.worth / after.numbers.typical
+    moments, has_moved = watched(memory.moments, seen.features, sums.worth, share, forgetting)
+    drifts, is_new = _drifts(memory.drifts, after.numbers.batches, has_moved)
+    if has_moved:
+        after = rejuvenated(after)
+    memory = Memory(running=after, moments=moments, drifts=drifts)
+    return _followed(problem.b, seen.running.potential, seen.look, sums.value, memory, is_new)
+
+
+def _first(problem: Problem, points: Tensor, samples: Tensor, engine: str) -> Followed:
+    """The first batch, which is measured at its own potential."""
+    mean = make_engine(problem, engine).hard(torch.zeros_like(problem.b)).mean
+    passes = resolving_engine(problem, engine, mean)
+    small = problem.count <= max(LEAST_SAMPLES, FINE * len(problem.x))
+    running = begin(resolving_engine(problem.whole(), engine, mean) if small else passes, points, mean)
+    (origin,) = problem.added(problem.mean(samples.double()))
+    here = look_at(passes, running.potential)
+    seen = Seen(running=running, look=here, features=features(samples, problem.mean, origin))
+    seen = seen.with_means(*problem.added(*seen.means))
+    moments = first_moments(origin, seen.features, running.numbers.samples)
+    memory = Memory(running=running, moments=moments, drifts=problem.b.new_zeros(2))
+    return _followed(problem.b, running.potential, seen.look, float(seen.look.value), memory, False)
+
+
+def _drifts(drifts: Tensor, batch: float, has_moved: bool) -> tuple[Tensor, bool]:
+    """When drifts were seen, after this batch, and whether this one is new."""
+    if not has_moved:
+        return drifts, False
+    last, began = drifts.tolist()
+    is_new = last == 0 or batch - last > SHOWN
+    return drifts.new_tensor([batch, batch if is_new else began]), is_new
+
+
+def _followed(b: Tensor, v: Tensor, look: Look, value: float, memory: Memory, is_new: bool) -> Followed:
+    """What is told of a batch that was looked at with the potential v (n,), after which `memory` is what is known."""
+    after = memory.running
+    now = after.numbers
+    first = now.batches == 1
+    variance = max(0.0, now.square - now.mean**2)
+    transport = StreamTransport(
+        value=value,
+        estimate=value if first else now.mean,
+        standard_error=math.inf if first else math.sqrt(variance * now.mean_noise),
+        potential=v.clone() if first else v,  # what is remembered is handed to nobody
+        transform=look.transform,
+        assignment=look.cell,
+        cell_mass=look.mass,
+        weights=b,
+        surplus=b - look.mass if first else after.residual.clone(),
+        noise=now.noise if now.noise > 0 else 1 / now.typical,
+        batches=int(now.batches),
+        gain=now.gain,
+        status=_status(memory, len(b)),
+    )
+    return Followed(transport=transport, gradient=look.gradient, plan=look.plan, memory=memory, is_new=is_new)
+
+
+def _status(memory: Memory, n: int) -> StreamStatus:
+    now = memory.running.numbers
+    drifted, _ = memory.drifts.tolist()
+    if drifted and now.batches - drifted < SHOWN:
+        return StreamStatus.DRIFTING
+    if now.lagged and now.batches - now.lagged < SHOWN:
+        return StreamStatus.LAGGING
+    if now.age < WARM_BATCHES or now.age * now.typical < WARM_SAMPLES * n:
+        return StreamStatus.WARMING_UP
+    return StreamStatus.TRACKING
+
+
+def _without_idle(
+    memory: Memory | None,
+    problem: Problem,
+    points: Tensor,
+    samples: Tensor,
+    seen: Seen | None,
+    support: Tensor,
+    forgetting: float,
+    engine: str,
+) -> Followed:
+    """The same with points of weight zero left out: they are given the highest potential that leaves them empty.
+
+    What is remembered is that of the other points, so a stream begins anew when a weight becomes zero or ceases to be.
+    """
+    inner = without_idle(problem, support)
+    found = follow(memory, inner, points[support], samples, seen, forgetting=forgetting, engine=engine)
+    result, used = found.transport, support.nonzero()[:, 0]
+    transport = replace(
+        result,
+        potential=with_idle(result.potential, support, ceiling(problem, result.transform, ~support)),
+        assignment=used[result.assignment],
+        cell_mass=with_idle(result.cell_mass, support, 0.0),
+        weights=problem.b,
+        surplus=with_idle(result.surplus, support, 0.0),
+    )
+    gradient = torch.zeros_like(points, dtype=torch.float64)
+    gradient[support] = found.gradient
+    plan = found.plan
+    if plan is not None:
+        plan = Coupling(plan.rows, used[plan.cols], plan.mass, (len(samples), len(points)))
+    return replace(found, transport=transport, gradient=gradient, plan=plan)

@@ -1,0 +1,129 @@
+"""What is remembered of a stream: a running potential and its curvature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..dual import HELD, Factorised
+
+GAIN = 3.0  # the gain is GAIN / (age + GAIN - 1): averages in which later batches weigh more, as age^(GAIN - 1)
+TIED = 4.0  # samples are tied within this times gain times eta, about as far as the potential steps
+FEW = 128  # points up to which a product with an inverse, a fifth of the time of a solve, is worth the inversion
+
+
+class Counters(NamedTuple):
+    """The numbers among what is remembered.
+
+    Attributes:
+        p: power of the cost.
+        batches: all that came.
+        samples: the number of equally weighted samples that all batches are worth.
+        age: batches remembered; one of average size counts as 1.
+        eta: smoothing of the curvature.
+        ambiguity: running mean mass that a sample sends beyond its first point at that eta.
+        renewed: age at which the curvature was last renewed.
+        noise: variance of the mean `residual`, in units of that of one sample.
+        mean, square: running means of the samples' part in the semi-dual, and of its square.
+        mean_noise: variance of `mean`, in units of that of one sample.
+        lagged: number of the last batch that showed the potential to be behind, or 0.
+        forgetting: least weight of a batch of average size.
+        atoms: mass of the samples that were repeated when the curvature was last renewed; 0 where hardly any were.
+    """
+
+    p: float
+    batches: float
+    samples: float
+    age: float
+    eta: float
+    ambiguity: float
+    renewed: float
+    noise: float
+    mean: float
+    square: float
+    mean_noise: float
+    lagged: float
+    forgetting: float
+    atoms: float = 0.0  # states of before have none
+
+    def to_tensor(self, like: Tensor) -> Tensor:
+        """All of them, float64 on a device."""
+        return like.new_tensor(self, dtype=torch.float64)
+
+    @classmethod
+    def from_tensor(cls, tensor: Tensor) -> Counters:
+        """The same back, in one transfer."""
+        return cls(*tensor.tolist())
+
+    @property
+    def typical(self) -> float:
+        """Samples of an average batch."""
+        return self.samples / self.batches
+
+    @property
+    def gain(self) -> float:
+        """Weight of a batch of average size."""
+        return max(GAIN / (self.age + GAIN - 1), self.forgetting)
+
+    @property
+    def width(self) -> float:
+        """By how much c - v differs across a cell, roughly: the ambiguity is proportional to eta."""
+        return self.eta / max(self.ambiguity, 1e-3)
+
+    @property
+    def margin(self) -> float:
+        """Differences in c - v up to here are ties; 0 where the stream has no atoms."""
+        return TIED * self.gain * self.eta if self.atoms else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """What is remembered of a stream: float64 tensors, which are replaced and never written to.
+
+    Attributes:
+        potential: (n,) v, centred.
+        curvature: (n, n) running average of overlap / eta, with max(b, q) / eta on the diagonal.
+        coupling: (n, n) and
+        pull: (n, d), how the cells' boundaries move with the points: see `Boundaries`.
+        anchor: (n, d) the points that v belongs to.
+        residual: (n,) running mean of b - q.
+        overdue: (n,) samples that a cell should have received since it last received one.
+        counters: see `Counters`.
+    """
+
+    potential: Tensor
+    curvature: Tensor
+    coupling: Tensor
+    pull: Tensor
+    anchor: Tensor
+    residual: Tensor
+    overdue: Tensor
+    counters: Tensor
+
+    @cached_property
+    def numbers(self) -> Counters:
+        """The counters by name."""
+        return Counters.from_tensor(self.counters)
+
+    @cached_property
+    def solver(self) -> Callable[[Tensor], Tensor]:
+        """Solves with the curvature: a function of the curvature alone, so that a copy goes on bit by bit."""
+        factor = Factorised(self.curvature, 1.0, HELD * self.curvature.diagonal())
+        return factor.inverse().mv if len(self.potential) <= FEW else factor.solution
+
+    def fits(self, points: Tensor, p: float) -> bool:
+        """Whether it is of as many points, and of this dimension and power."""
+        n = len(points)
+        return (
+            self.anchor.shape == points.shape
+            and self.potential.shape == self.residual.shape == self.overdue.shape == (n,)
+            and self.curvature.shape == self.coupling.shape == (n, n)
+            and self.pull.shape == points.shape
+            and len(Counters._fields) - len(Counters._field_defaults) <= len(self.counters) <= len(Counters._fields)
+            and self.numbers.p == p
+        )

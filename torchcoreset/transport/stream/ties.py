@@ -1,0 +1,87 @@
+"""Samples that several points want equally: shared among them as a plan would share them.
+
+    y (m, d) samples, a (m,)      x (n, d) points, b (n,)      v (n,) potential      margin, in the unit of the cost
+
+Rows that repeat are atoms of their distribution, and at the best potential atoms lie on the boundaries between cells;
+so do all samples of points that coincide. A split of such a sample costs the same whatever the shares, but only the
+shares of a plan give the gradient of the distance. To send it whole to any one of its points lets the potential jump
+to and fro, and points with it. So samples within the margin are shared: what their cells hold beyond b goes, over such
+samples alone, to the cells that lack it. Any plan over them with the right masses is optimal up to the margin, and so
+is the mean of these, once the potential gives the right masses in the mean.
+
+Each sample is split as seldom as paths of augmentation split it: equal shares for all would keep points together that
+had better part.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from ..cost import pairwise_exact
+from ..flow import balance
+from ..passes import Engine, HardPass
+from ..result import Coupling
+
+
+def shared(engine: Engine, v: Tensor, margin: float) -> tuple[HardPass, Coupling | None]:
+    """The cells of the samples here at a potential, and the plan that shares those that are tied; None if none are.
+
+    Args:
+        engine: passes over all samples of a problem.
+        v: (n,) potential.
+        margin: difference in c - v up to which points count as equally near.
+
+    Returns:
+        The cells, whose samples are whole, and a plan over all samples. Its rows sum to their weights; its columns are
+        as near to b as samples within the margin can bring them.
+    """
+    problem, cells = engine.problem, engine.hard(v)
+    near = (cells.slack <= max(margin, 8 * problem.rounding)).nonzero()[:, 0]
+    if not len(near) or len(v) == 1:
+        return cells, None
+    first, atom = distinct(problem.y[near])
+    cost = pairwise_exact(problem.y[near[first]].double(), problem.x.double(), problem.p)
+    least, cell = (cost - v).min(1)
+    cost.masked_fill_(cost - v > least[:, None] + margin, math.inf)
+    mass = torch.zeros_like(least).index_add_(0, atom, problem.a[near])
+    still = torch.ones_like(cells.cell, dtype=torch.bool).index_fill_(0, near, False).nonzero()[:, 0]
+    held = torch.zeros_like(problem.b).index_add_(0, cells.cell[still], problem.a[still]).index_add_(0, cell, mass)
+    arrays = (array.cpu().numpy() for array in (cost, cell, mass, held - problem.b, v))
+    found = balance(*arrays, allowance=margin, budgets=(0.0,))
+    rows, cols, part = (torch.as_tensor(array, device=v.device) for array in (found.rows, found.cols, found.mass))
+    which, entry = _joined(atom, rows, len(first))
+    some = near[which]
+    share = part[entry] * (problem.a[some] / mass[rows[entry]])
+    return cells, Coupling(
+        torch.cat((still, some)),
+        torch.cat((cells.cell[still], cols[entry])),
+        torch.cat((problem.a[still], share)),
+        (len(problem.y), len(v)),
+    )
+
+
+def distinct(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """One number of each kind of row (g,) and the kind of each row (k,); rows (k, d) of one kind are equal."""
+    # Equal rows have equal projections, and unequal ones hardly ever: sorting numbers is faster than sorting rows.
+    direction = torch.arange(1, rows.shape[1] + 1, dtype=torch.float64, device=rows.device).sqrt_()
+    projected = (rows.double() * direction).sum(1)
+    _, kind = torch.unique(projected, return_inverse=True)
+    first = torch.zeros(int(kind.max()) + 1, dtype=torch.int64, device=rows.device)
+    first[kind] = torch.arange(len(rows), device=rows.device)
+    if not torch.equal(rows[first[kind]], rows):
+        every = torch.arange(len(rows), device=rows.device)
+        return every, every
+    return first, kind
+
+
+def _joined(kind: Tensor, entries: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """All pairs of a row (k,) and an entry (e,) of its kind: their numbers."""
+    order, sizes = torch.argsort(kind, stable=True), torch.bincount(kind, minlength=count)
+    begin = sizes.cumsum(0) - sizes
+    repeats = sizes[entries]
+    entry = torch.repeat_interleave(repeats)
+    within = torch.arange(len(entry), device=kind.device) - (repeats.cumsum(0) - repeats)[entry]
+    return order[begin[entries][entry] + within], entry
