@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,28 +15,53 @@ ROOT = Path(__file__).resolve().parents[1]
 NAME = "torchcoreset"
 PACKAGE = ROOT / NAME
 
+# What all layers stand on.
+GROUND = ("errors", "tensors", "deterministic", "modes")
 # Each layer, and the layers below it that it may import; a layer may always import itself.
 MAY_IMPORT = {
     "errors": set(),
     "tensors": set(),
-    "sources": {"errors", "tensors"},
-    "transport": {"errors", "tensors"},
-    "losses": {"errors", "tensors", "sources", "transport"},
-    "coresets": {"errors", "tensors", "sources", "transport", "losses"},
+    "deterministic": set(),
+    "modes": set(),
+    "outside_compile": set(),
+    "sources": {*GROUND},
+    "transport": {*GROUND},
+    "losses": {*GROUND, "outside_compile", "sources", "transport"},
+    "coresets": {*GROUND, "sources", "transport", "losses"},
     # What certifies does not see the losses and loops that it certifies.
-    "guarantees": {"errors", "tensors", "sources", "transport"},
-    # Advice builds and certifies: it stands on both.
-    "advice": {"errors", "tensors", "sources", "transport", "losses", "coresets", "guarantees"},
+    "guarantees": {*GROUND, "sources", "transport"},
+    # Planning builds and certifies: it stands on both.
+    "planning": {*GROUND, "sources", "transport", "losses", "coresets", "guarantees"},
     # Pictures read attributes of what they draw, and no more.
     "pictures": set(),
     "app": {
-        *("errors", "tensors", "sources", "transport", "losses", "coresets", "guarantees", "advice", "pictures"),
-        *("testing", NAME),
+        *GROUND,
+        *("sources", "transport", "losses", "coresets", "guarantees", "planning", "pictures", "testing", NAME),
     },
     # The estimator is one more face of the library, for scikit-learn; nothing imports it.
-    "sklearn": {"errors", "sources", "transport", "losses", "coresets"},
+    "sklearn": {*GROUND, "sources", "transport", "losses", "coresets"},
     "testing": set(),
 }
+# The same for the rooms of a layer that has some. Modules beside a room may import it, and be imported from it.
+ROOMS_MAY_IMPORT = {
+    "transport/passes": {"ranks"},
+    "transport/flow": {"passes"},
+    "transport/dual": {"passes", "flow"},
+    "transport/stream": {"passes", "dual", "flow"},
+    "transport/entropic": {"passes", "dual"},
+    "transport/ranks": {"passes", "flow"},
+    "sources/tables": set(),
+    "sources/batches": {"tables"},
+    "sources/files": {"tables"},
+    "coresets/samples": set(),
+    "coresets/start": {"algorithms", "samples"},
+    "coresets/algorithms": {"samples"},
+    "guarantees/bounds": set(),
+    "guarantees/evaluation": {"bounds"},
+    "app/files": set(),
+    "app/commands": {"files"},
+}
+MOST_FILES = 9  # of a folder, beside its __init__
 # The public face stands on top of all layers; inside the package, only app may import it.
 TOP = {"__init__", "__main__"}
 
@@ -103,6 +129,77 @@ def test_imports_go_down() -> None:
     assert not wrong, "\n".join(["imports against the layers:", *wrong])
 
 
+def folder_of(module: str) -> str:
+    return module.rpartition(".")[0]
+
+
+@functools.cache
+def modules() -> dict[str, Path]:
+    """All modules of the package by their dotted names; a package has that of its folder."""
+    return {".".join((NAME, *path.with_suffix("").parts)).removesuffix(".__init__"): path for path in package_files()}
+
+
+@functools.cache
+def exported(folder: str) -> list[str]:
+    """`__all__` of a package, as its face writes it."""
+    for node in ast.parse((PACKAGE / modules()[folder]).read_text("utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return list(ast.literal_eval(node.value))
+    return []
+
+
+def internal_imports(name: str, path: Path) -> Iterator[tuple[int, str]]:
+    """(line, dotted name of the module) of what a module imports from the package."""
+    known = modules()
+    package = tuple((name if path.name == "__init__.py" else folder_of(name)).split("."))
+    for line, imported in imported_modules(ast.parse((PACKAGE / path).read_text("utf-8")), package):
+        folder = folder_of(imported)
+        if folder in known and imported.rpartition(".")[2] in exported(folder):
+            yield line, folder  # a function may have the name of its module
+        elif imported in known or folder in known:
+            yield line, imported if imported in known else folder
+
+
+def past_a_face(name: str, target: str) -> bool:
+    """Whether a module reaches for another inside a folder that it is not in: it may name the folder only."""
+    folder = folder_of(target)
+    is_package = modules()[target].name == "__init__.py"
+    return not is_package and not f"{name}.".startswith(f"{folder}.")
+
+
+def test_nothing_outside_a_folder_imports_past_its_face() -> None:
+    wrong = [
+        f"{NAME}/{path}:{line}: {target} is inside a folder; import from {folder_of(target)}"
+        for name, path in modules().items()
+        for line, target in internal_imports(name, path)
+        if past_a_face(name, target)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_rooms_import_downwards() -> None:
+    wrong = []
+    for name, path in modules().items():
+        room = "/".join(path.parts[:2])
+        for line, target in internal_imports(name, path) if room in ROOMS_MAY_IMPORT else ():
+            other = target.split(".")[1:3]
+            inside = len(other) == 2 and "/".join(other) in ROOMS_MAY_IMPORT and other[0] == path.parts[0]
+            if inside and "/".join(other) != room and other[1] not in ROOMS_MAY_IMPORT[room]:
+                wrong.append(f"{NAME}/{path}:{line}: {room} may not import {target}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_room_is_known_and_small_and_says_what_it_is() -> None:
+    folders = {path.parent for path in package_files()}
+    rooms = {folder.as_posix() for folder in folders if len(folder.parts) == 2}
+    assert rooms == ROOMS_MAY_IMPORT.keys()
+    for folder in folders:
+        files = [path for path in package_files() if path.parent == folder and path.name != "__init__.py"]
+        assert len(files) <= MOST_FILES, f"{folder}: {len(files)} files; make rooms of some"
+        face = ast.parse((PACKAGE / folder / "__init__.py").read_text("utf-8"))
+        assert ast.get_docstring(face), f"{folder}: its face says nothing"
+
+
 @pytest.mark.parametrize(
     ("path", "source"),
     [
@@ -120,7 +217,7 @@ def test_imports_go_down() -> None:
         ("guarantees/a.py", "from torchcoreset import Coreset"),
         ("losses/a.py", "import torchcoreset as tc"),
         ("coresets/a.py", "from torchcoreset.guarantees import certify"),
-        ("guarantees/a.py", "from ..advice import size_for"),
+        ("guarantees/a.py", "from ..planning import size_for"),
         ("testing/a.py", "from ..errors import E"),
         ("testing/a.py", "import torchcoreset"),
     ],

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import torch
 
 
-def plain_modes() -> AbstractContextManager[None]:
+def solver_modes() -> AbstractContextManager[None]:
     """No graph, tensors that may be kept and written to, and every product in the dtype of its factors.
 
     Inference tensors could not take part in a later backward pass. Autocast would look for the nearest points in half

@@ -144,8 +144,8 @@ def on_paper(messages: float) -> str:
     rate = 331_000 * 1000 / 3.6e-3  # elements of c - v a second: a soft pass on an H200, transport/passes/choose.py
     latency, bandwidth = 50e-6, 100e9  # of a small NCCL message within one machine, and bytes a second: assumed
     work = samples * n / gpus / rate
-    subsample, movable = 100 * n, 16 * n + 6 * samples**0.5  # the second: quotas, and a surplus as chance makes it
-    gathered = 8 * (subsample * (4 * d + 16) + movable * (4 * d + 24))
+    subsample, boundary = 100 * n, 16 * n + 6 * samples**0.5  # the second: quotas, and an excess as chance makes it
+    gathered = 8 * (subsample * (4 * d + 16) + boundary * (4 * d + 24))
     memory = samples / gpus * (4 * d + 8 + 8 + 8 + 4)
     return "\n".join(
         (
@@ -156,7 +156,7 @@ def on_paper(messages: float) -> str:
             f"  messages of a warm step    {1e3 * messages * latency:8.2f} ms   as many as were counted above",
             f"  rows gathered in a step    {1e3 * gathered / bandwidth:8.2f} ms   {gathered / 1e6:.1f} MB at "
             f"{bandwidth:.0e} bytes a second, assumed",
-            f"  memory on each GPU         {memory / 1e9:8.1f} GB   samples, weights, cells, costs, slacks",
+            f"  memory on each GPU         {memory / 1e9:8.1f} GB   samples, weights, cells, costs, margins",
         )
     )
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import torchcoreset as tc
-from torchcoreset.coresets.samples.loaded import LINE_HELD, materialized
+from torchcoreset.coresets.samples.loaded import LINE_HELD, loaded_rows
 from torchcoreset.testing import BEST_KNOWN, E1, NORMAL
 from torchcoreset.transport.ranks.shard import total_of
 
@@ -468,7 +468,7 @@ def test_many_points_on_the_line_hold_more_than_the_line_needs() -> None:
     """200 samples a point are as many as the line asks for, and then more."""
     source = tc.as_source(torch.distributions.Normal(0.0, 1.0))
     for size, held in ((1999, LINE_HELD), (2000, LINE_HELD), (2001, 200 * 2001)):
-        assert len(materialized(source, size, None, torch.Generator())[0]) == held
+        assert len(loaded_rows(source, size, None, torch.Generator())[0]) == held
 
 
 def test_numbers_of_numpy_are_numbers() -> None:

@@ -135,18 +135,18 @@ def test_rows_of_every_width_are_gathered(pair: Pair, rows: int) -> None:
             assert all(column.flatten().tolist() == list(range(rows))[rank::2] for column in columns)
 
 
-def divide(rank: int, received: list[Tensor], surplus: Tensor) -> Tensor:
-    x, y = cloud(len(surplus), 2), cloud(10, 2, seed=1)
+def divide(rank: int, received: list[Tensor], excess: Tensor) -> Tensor:
+    x, y = cloud(len(excess), 2), cloud(10, 2, seed=1)
     ranks = Ranks(torch.distributed.group.WORLD)
     shard = problem_on(ranks, "tests", x, y, 2)
-    return shard.own_surplus(received[rank], surplus)
+    return shard.own_excess(received[rank], excess)
 
 
 def test_a_surplus_is_divided_between_the_ranks(pair: Pair) -> None:
     received = [torch.tensor([0.1, 0.2, 0.0, 0.1]).double(), torch.tensor([0.3, 0.1, 0.2, 0.0]).double()]
-    surplus = torch.tensor([0.15, 0.2, -0.05, -0.3]).double()
-    parts_of_it = pair.all(divide, received, surplus)
-    assert torch.allclose(sum(parts_of_it), surplus)
+    excess = torch.tensor([0.15, 0.2, -0.05, -0.3]).double()
+    parts_of_it = pair.all(divide, received, excess)
+    assert torch.allclose(sum(parts_of_it), excess)
     for part, held in zip(parts_of_it, received, strict=True):
         assert abs(float(part.sum())) < 1e-15  # each rank's own plan stays one
         assert bool((part <= held + 1e-15).all())

@@ -14,7 +14,7 @@ from torch import Tensor
 import torchcoreset as tc
 from torchcoreset.guarantees.certify import TAILS
 from torchcoreset.guarantees.evaluation import cell_statistics as ledger_module
-from torchcoreset.guarantees.evaluation.cell_statistics import Ledger, candidates
+from torchcoreset.guarantees.evaluation.cell_statistics import CellStatistics, candidates
 from torchcoreset.guarantees.evaluation.plan import feasible_plan
 from torchcoreset.testing import NORMAL, UNIFORM
 from torchcoreset.transport.passes.choose import make_engine
@@ -97,12 +97,12 @@ def test_a_hopeless_potential_still_gives_a_feasible_plan(scale: float) -> None:
 
 
 def streamed(x: Tensor, y: Tensor, b: Tensor, v: Tensor, p: float, expected: int):
-    ledger = Ledger(b, expected, expected)
+    statistics = CellStatistics(b, expected, expected)
     for rows in y.split(700):
         problem = make_problem(x, rows, p, b, dtype=torch.float64)
-        ledger.add(candidates(problem.y, problem.a.new_ones(len(rows)), make_engine(problem, "auto").hard(v)))
+        statistics.add(candidates(problem.y, problem.a.new_ones(len(rows)), make_engine(problem, "auto").hard(v)))
     shifted = x.double() - x.median(0).values.double()
-    return feasible_plan(ledger, shifted, v, p)
+    return feasible_plan(statistics, shifted, v, p)
 
 
 def test_where_points_are_many_a_kept_sample_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,14 +130,17 @@ def test_a_solved_plan_carries_the_images_too(monkeypatch: pytest.MonkeyPatch) -
 
 def test_memory_does_not_grow_with_samples() -> None:
     b = torch.full((10,), 0.1, dtype=torch.float64)
-    ledger, x = Ledger(b, 1_000_000, 1_000_000), torch.randn(10, 2, generator=torch.Generator().manual_seed(0))
+    statistics, x = (
+        CellStatistics(b, 1_000_000, 1_000_000),
+        torch.randn(10, 2, generator=torch.Generator().manual_seed(0)),
+    )
     for seed in range(20):
         rows = torch.randn(20_000, 2, generator=torch.Generator().manual_seed(seed))
         problem = make_problem(x, rows, 2, b, dtype=torch.float64)
         ones = problem.a.new_ones(len(rows))
-        ledger.add(candidates(problem.y, ones, make_engine(problem, "auto").hard(torch.zeros_like(b))))
-    assert ledger.total == 400_000
-    assert len(ledger.finish().cell) <= 10 * (16 + 8 * 320)
+        statistics.add(candidates(problem.y, ones, make_engine(problem, "auto").hard(torch.zeros_like(b))))
+    assert statistics.total == 400_000
+    assert len(statistics.finish().cell) <= 10 * (16 + 8 * 320)
 
 
 def test_a_bound_makes_it_hold_for_any_number_of_samples() -> None:

@@ -50,13 +50,13 @@ def fitted(p: float, batches: int, *, seed: int, rate: float, size: int = 20, n:
 @pytest.mark.slow
 @pytest.mark.parametrize(("p", "rate"), [(2, 0.5), (1, 0.2)])
 def test_sgd_on_small_batches_reaches_the_optimum(p: int, rate: float) -> None:
-    excess = []
+    above = []
     for seed in range(5):
         points, seen = fitted(p, 2000, seed=seed, rate=rate)
-        excess.append(NORMAL.value(points, p) / NORMAL.optimal_value(10, p) - 1)
+        above.append(NORMAL.value(points, p) / NORMAL.optimal_value(10, p) - 1)
         assert seen[tc.StreamStatus.TRACKING] > 1500
         assert tc.StreamStatus.DRIFTING not in seen
-    assert statistics.median(excess) < 0.01
+    assert statistics.median(above) < 0.01
 
 
 def converged_loss(p: int, x: Tensor) -> tc.CoresetLoss:
@@ -505,7 +505,7 @@ def test_points_without_weight_are_told_of_like_any_other() -> None:
     for _ in range(3):
         loss(points, torch.randn(30, 2, generator=generator), weights)
     last = loss.last
-    assert {len(part) for part in (last.potential, last.weights, last.surplus, last.cell_mass)} == {4}
+    assert {len(part) for part in (last.potential, last.weights, last.excess, last.cell_mass)} == {4}
     assert torch.equal(last.weights, weights.double() / 4)
-    assert (last.surplus[1], last.cell_mass[1]) == (0, 0)
+    assert (last.excess[1], last.cell_mass[1]) == (0, 0)
     assert 0 <= last.marginal_error <= 1

@@ -96,4 +96,4 @@ def test_of_a_large_file_a_part_is_held(tmp_path, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(held, name, 2)
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(300, 2)))
     source = tc.as_source(tmp_path / "rows.npy")
-    assert tc.preflight(source, 20).samples == len(held.materialized(source, 20, None, torch.Generator())[0]) == 40
+    assert tc.preflight(source, 20).samples == len(held.loaded_rows(source, 20, None, torch.Generator())[0]) == 40

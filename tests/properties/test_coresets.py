@@ -85,8 +85,8 @@ def test_a_build_is_finite_or_says_why(
     assert math.isfinite(found.distance)
     if p == 2 and algorithm == "fixed_point" and init is None and read.shape[1] > 1:
         low, high = read.double().amin(0), read.double().amax(0)
-        slack = 1e-2 * (high - low) + 1e-5 * read.double().abs().amax(0) + 1e-300
-        inside = (found.coreset.points >= low - slack) & (found.coreset.points <= high + slack)
+        margin = 1e-2 * (high - low) + 1e-5 * read.double().abs().amax(0) + 1e-300
+        inside = (found.coreset.points >= low - margin) & (found.coreset.points <= high + margin)
         assert bool(inside.all()), "points outside the hull of the data"
 
 

@@ -65,8 +65,8 @@ def test_transport_is_right_or_says_why(problem: tuple[Any, Any, float, Any, Any
     work, samples = work.double(), samples.to(work_dtype).double()
     value, size = truth(work, samples, p, b, a)
     eps = torch.finfo(work_dtype).eps
-    slack = 8 * eps * size + (1e-8 + 64 * eps) * value + 1e-300
-    assert found.lower - slack <= value <= found.value + slack, (found, value, size)
+    margin = 8 * eps * size + (1e-8 + 64 * eps) * value + 1e-300
+    assert found.lower - margin <= value <= found.value + margin, (found, value, size)
     assert found.lower <= found.value
     assert np.isfinite([found.value, found.lower, found.gap]).all()
     assert bool(torch.isfinite(found.potential).all())
@@ -76,7 +76,7 @@ def test_transport_is_right_or_says_why(problem: tuple[Any, Any, float, Any, Any
     np.testing.assert_allclose(rows, shares(a, len(samples)), atol=1e-9)
     if found.status is tc.Status.CONVERGED:
         allowed = 1e-9 if exact else 1e-3
-        assert found.value - value <= allowed * found.value + slack, (found, value)
+        assert found.value - value <= allowed * found.value + margin, (found, value)
 
 
 @examples(40)

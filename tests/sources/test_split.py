@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import torchcoreset as tc
-from torchcoreset.sources import as_source, mark_of
+from torchcoreset.sources import as_source, fingerprint_of
 
 TABLE = torch.arange(40.0).reshape(20, 2)
 
@@ -56,9 +56,13 @@ def test_only_rows_that_can_be_picked() -> None:
 
 
 def test_marks() -> None:
-    assert mark_of(as_source(TABLE)) == mark_of(as_source(TABLE.numpy())) == mark_of(as_source(TABLE.double()))
-    assert mark_of(as_source(TABLE)) != mark_of(as_source(TABLE + 1))
-    assert mark_of(as_source(torch.distributions.Normal(0.0, 1.0))) is None
+    assert (
+        fingerprint_of(as_source(TABLE))
+        == fingerprint_of(as_source(TABLE.numpy()))
+        == fingerprint_of(as_source(TABLE.double()))
+    )
+    assert fingerprint_of(as_source(TABLE)) != fingerprint_of(as_source(TABLE + 1))
+    assert fingerprint_of(as_source(torch.distributions.Normal(0.0, 1.0))) is None
 
 
 def test_a_file_has_a_mark_and_its_parts_stay_on_disk(tmp_path) -> None:
@@ -66,5 +70,5 @@ def test_a_file_has_a_mark_and_its_parts_stay_on_disk(tmp_path) -> None:
     path = tmp_path / "rows.npy"
     np.save(path, TABLE.numpy())
     whole = as_source(path)
-    assert mark_of(whole) == mark_of(as_source(path)) is not None
+    assert fingerprint_of(whole) == fingerprint_of(as_source(path)) is not None
     assert all(part.on_disk for part in tc.hold_out(whole))

@@ -20,13 +20,13 @@ from torch import Tensor
 import torchcoreset as tc
 from torchcoreset.testing import DISCRETE_PROBLEMS, E1, LINE_PROBLEMS, line_transport
 from torchcoreset.transport import solver as solver_module
-from torchcoreset.transport.dual.hessian import Curvature, Learning
+from torchcoreset.transport.dual.hessian import Curvature, LimitedMemory
 from torchcoreset.transport.flow import boundary as offered_module
 from torchcoreset.transport.flow.cell_samples import Floats, Ints
 from torchcoreset.transport.flow.network import Balanced
-from torchcoreset.transport.flow.sparse import Lists
+from torchcoreset.transport.flow.sparse import ArcLists
 from torchcoreset.transport.passes.dense import DenseEngine
-from torchcoreset.transport.passes.engine import HardPass
+from torchcoreset.transport.passes.engine import LaguerreCells
 from torchcoreset.transport.problem import make_problem
 from torchcoreset.transport.solve import solve, solve_dual
 
@@ -301,7 +301,7 @@ def test_an_exact_solve_that_fails_is_an_error_with_the_result() -> None:
 
 
 def test_a_solve_that_gets_no_further_stalls(monkeypatch: pytest.MonkeyPatch) -> None:
-    def move_nothing(cost, cell, mass, surplus, v, **settings) -> Balanced:
+    def move_nothing(cost, cell, mass, excess, v, **settings) -> Balanced:
         return Balanced(np.arange(len(cell)), cell, mass, v, 0)
 
     monkeypatch.setattr(solver_module, "balance", move_nothing)
@@ -313,7 +313,7 @@ def test_a_solve_that_gets_no_further_stalls(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_no_more_costs_are_held_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    # where the quota of every cell exceeds what it holds, as in late rounds
+    # where the limit of every cell exceeds what it holds, as in late rounds
     balance, rows = solver_module.balance, []
 
     def counted(cost, *arguments, **settings) -> Balanced:
@@ -323,32 +323,32 @@ def test_no_more_costs_are_held_than_the_limit(monkeypatch: pytest.MonkeyPatch) 
     x, y = normal(20, 2), 2 * normal(3000, 2, seed=1)
     optimum = tc.transport(x, y, exact=True).value
     monkeypatch.setattr(solver_module, "balance", counted)
-    monkeypatch.setattr(solver_module, "MOVABLE_ELEMENTS", 20 * 100)
-    monkeypatch.setattr(offered_module, "QUOTA", 10_000)
+    monkeypatch.setattr(solver_module, "BALANCED_ELEMENTS", 20 * 100)
+    monkeypatch.setattr(offered_module, "PER_CELL", 10_000)
     result = tc.transport(x, y, tolerance=1e-2)
     assert result.lower <= optimum * (1 + 1e-12)
     assert optimum <= result.value * (1 + 1e-12)
     assert rows
-    assert max(rows) <= 100 + len(x)  # a quota of each cell is rounded up
+    assert max(rows) <= 100 + len(x)  # the limit of each cell is rounded up
 
 
 def test_few_rounds_do_roughly_and_one_within_some_tolerances(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
-    def move_nothing(cost, cell, mass, surplus, v, **settings) -> Balanced:
+    def move_nothing(cost, cell, mass, excess, v, **settings) -> Balanced:
         calls.append(settings)
         return Balanced(np.arange(len(cell)), cell, mass, v, 0)
 
     monkeypatch.setattr(solver_module, "balance", move_nothing)
     problem = make_problem(*hard_problem())
     settings = {"tolerance": 1e-9, "exact": False, "start": None, "max_steps": 100}
-    assert solve(problem, **settings, roughly=True).status is tc.Status.STALLED
+    assert solve(problem, **settings, accept_near_optimal=True).status is tc.Status.STALLED
     assert len(calls) == 2
     solve(problem, **settings)
     assert len(calls) > 4
     calls.clear()
     monkeypatch.setattr(solver_module, "ROUGH", 1e9)
-    assert solve(problem, **settings, roughly=True).status is tc.Status.STALLED
+    assert solve(problem, **settings, accept_near_optimal=True).status is tc.Status.STALLED
     assert len(calls) == 1
     solve(problem, **settings)
     assert len(calls) > 3
@@ -662,7 +662,7 @@ def test_exact_is_exact_by_way_of_lists(kind: str, p: float, monkeypatch: pytest
 def test_all_costs_are_asked_where_lists_led_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = normal(300, 4), normal(6000, 4, seed=1)
 
-    def blind(lists: Lists, cell: Ints, mass: Floats, surplus: Floats, v: Floats, **_: Any) -> Balanced:
+    def blind(lists: ArcLists, cell: Ints, mass: Floats, excess: Floats, v: Floats, **_: Any) -> Balanced:
         asked.append(len(lists.cols))
         return Balanced(np.arange(len(cell)), cell, mass, v, 0)
 
@@ -832,7 +832,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
     """The potentials at which a solver looks at samples from now on."""
     look, tried = solver_module.Solver.look, []
 
-    def recorded(self: solver_module.Solver, v: Tensor, near: HardPass | None = None) -> HardPass:
+    def recorded(self: solver_module.Solver, v: Tensor, near: LaguerreCells | None = None) -> LaguerreCells:
         tried.append(v)
         return look(self, v, near)
 
@@ -861,7 +861,7 @@ def test_a_correction_that_failed_is_tried_shorter(monkeypatch: pytest.MonkeyPat
             return -0.5 * g / g.abs().max()  # 5 eta, far less than it is trusted
 
     tried = looks(monkeypatch)
-    monkeypatch.setattr(Learning, "learn", lambda self, step, change: None)
+    monkeypatch.setattr(LimitedMemory, "learn", lambda self, step, change: None)
     problem = make_problem(*hard_problem())
     solver = solver_module.Solver(problem, solver_module.Settings(1e-4, False, 100, "auto", False))
     first = solver.look(torch.zeros_like(problem.b))

@@ -16,24 +16,10 @@ from importlib.metadata import version
 from typing import Any
 
 from ..errors import ConvergenceError
-from .commands import build as command_build
-from .commands import certify as command_certify
-from .commands import compare as command_compare
-from .commands import info as command_info
-from .commands import push as command_push
-from .commands import run as command_run
-from .commands import size as command_size
+from .commands import COMMANDS, RunSettings, read_config
 from .outcome import INTERRUPTED, NOT_REACHED, USAGE, Outcome, note
 from .settings import UsageError, explain, nearest, parser_of
 
-COMMANDS: dict[str, tuple[type[Any], Callable[[Any], Outcome], str]] = {
-    "build": (command_build.BuildSettings, command_build.run, "find the points of a coreset for a table"),
-    "certify": (command_certify.CertifySettings, command_certify.run, "bound the distance to the population"),
-    "compare": (command_compare.CompareSettings, command_compare.run, "measure coresets beside random rows"),
-    "push": (command_push.PushSettings, command_push.run, "map a coreset through a network"),
-    "size": (command_size.SizeSettings, command_size.run, "find how many points a distance needs"),
-    "info": (command_info.InfoSettings, command_info.run, "say what a file or this installation holds"),
-}
 EXAMPLES = """\
 examples:
   torchcoreset build example:ring --size 40 --plot ring.png
@@ -88,7 +74,7 @@ def _parse(words: list[str]) -> tuple[Any, Callable[[Any], Outcome]]:
     name = words[0]
     known: dict[str, tuple[type[Any], Callable[[Any], Outcome] | None, str]] = {
         **COMMANDS,
-        "run": (command_run.RunSettings, None, "run the command of a YAML file"),
+        "run": (RunSettings, None, "run the command of a YAML file"),
     }
     if name not in known:
         raise UsageError(f"unknown command {name!r}{nearest(name, known)}")
@@ -101,7 +87,7 @@ def _parse(words: list[str]) -> tuple[Any, Callable[[Any], Outcome]]:
         raise UsageError(f"{name}: {explain(str(error), kind)}") from error
     settings = kind(**{field: getattr(parsed, field) for field in kind.__dataclass_fields__})
     if command is None:
-        name, settings = command_run.read_config(settings, {key: entry[0] for key, entry in COMMANDS.items()})
+        name, settings = read_config(settings, {key: entry[0] for key, entry in COMMANDS.items()})
         command = COMMANDS[name][1]
     return settings, command
 

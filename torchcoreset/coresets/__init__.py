@@ -1,13 +1,8 @@
 """The points: what a coreset is, and the algorithms that place it.
 
-coreset        the module        starts        where points begin        cells       the best place in a cell
-arrangement    which weight goes where
-annealing      better starts     restarts      the best of several       gradient    any torch optimizer
-fixed_point    Algorithm 2       stochastic    Algorithm 1               progress    a bar
-history        what a run says   build         from a source to a coreset
-held           samples in memory averaging     on fresh samples, for sources without end
-ranked_rows    those of ranks    files, atomic    arrays in files, whole or not at all
-compare        one start, one judge, several divergences        labeled    a coreset of each class, merged
+`coreset` is the module; `build` goes from a source to one: `samples` in memory, a `start`, one of the `algorithms`,
+a loop that stops, and a `history` of it. `labeled` merges a coreset of each class; `compare` judges several divergences
+alike. `files` and `atomic` write arrays whole or not at all; `progress` is a bar.
 """
 
 from .atomic import replacing

@@ -11,8 +11,8 @@ from typing import Any, Protocol, TypeVar
 from torch import Generator, Tensor
 
 from ..errors import warn_user
-from ..modes import plain_modes
-from ..sources import Source, SourceExhausted, as_source, make_generator, mark_of
+from ..modes import solver_modes
+from ..sources import Source, SourceExhausted, as_source, fingerprint_of, make_generator
 from ..tensors import check_count, is_real, real_tensor, wide_enough
 from ..transport import Status, Transport, as_table, check_power, report_unconverged, solve
 from ..transport.passes import check_engine
@@ -22,7 +22,7 @@ from .algorithms import AveragedFixedPoint, FixedPoint, GradientDescent, Optimiz
 from .coreset import Coreset
 from .history import BuildResult, Step, settled
 from .progress import Progress
-from .samples import Held, hold, hold_part, materialized
+from .samples import LoadedSamples, hold, hold_part, loaded_rows
 from .start import Start, check_size
 
 ALGORITHMS = ("auto", "fixed_point", "sgd", "gradient")
@@ -155,16 +155,16 @@ def build_coreset(
                 "seed": seed if is_real(seed) else mark(generator.get_state()),
             }  # fmt: skip
     bar = Progress(steps, progress if ranks is None or ranks.rank == 0 else False, f"coreset of {size} points")
-    with bar, plain_modes():
+    with bar, solver_modes():
         if algorithm == "sgd":
             read = as_source(source, sample_weights)
-            run = _Run(size, p, steps, tolerance, bar, callback, engine, mark_of(read))
+            run = _Run(size, p, steps, tolerance, bar, callback, engine, fingerprint_of(read))
             return _stochastic(run, read, start, samples, batch_size or BATCH * size, rate, generator)
         if ranks is None:
             held = hold(source, sample_weights, size, samples, generator)
         else:
             held = hold_part(ranks, source, sample_weights, size, samples, generator, settings)
-        run = _Run(size, p, steps, tolerance, bar, callback, engine, mark_of(held.read), ranks)
+        run = _Run(size, p, steps, tolerance, bar, callback, engine, fingerprint_of(held.read), ranks)
         points, b = start.draw(held.rows, generator)
         points = wide_enough(points, held.y)
         y, a, potential = held.y.to(points), held.a, None
@@ -179,7 +179,7 @@ def build_coreset(
 
 
 def _fixed_point(
-    run: _Run, points: Tensor, b: Tensor, held: Held, generator: Generator, fresh: bool
+    run: _Run, points: Tensor, b: Tensor, held: LoadedSamples, generator: Generator, fresh: bool
 ) -> tuple[Tensor, Tensor | None]:
     """Algorithm 2 on a part of the samples, if that is much smaller, then on all; points and last potential.
 
@@ -341,7 +341,7 @@ def _stochastic(
     y: Tensor | None = None
     try:
         run.descend(descent, batch_size, until_settled=False)
-        y, a = materialized(source, run.size, samples, generator)
+        y, a = loaded_rows(source, run.size, samples, generator)
     except SourceExhausted:
         if not run.history:
             raise

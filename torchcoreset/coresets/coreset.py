@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
-from ..sources import BATCH_SIZE, apply_network, as_source, make_generator, mark_of
+from ..sources import BATCH_SIZE, apply_network, as_source, fingerprint_of, make_generator
 from ..tensors import check_count, check_finite, normalised, real_tensor
 from ..transport import as_table
 from .files import read_arrays, wide, write_arrays
@@ -72,7 +72,7 @@ class Coreset(nn.Module):
         check_size(size)
         read = as_source(source)
         coreset = cls(start_points(read, size, init, p, make_generator(seed)))
-        coreset.built_on = mark_of(read)
+        coreset.built_on = fingerprint_of(read)
         return coreset
 
     @property

@@ -1,12 +1,8 @@
 """What can be promised of a coreset: intervals for its distance to the population, not to a sample of it.
 
-points       what is certified                 fresh        rows that nobody has seen
-potential    v, from samples of its own        ledger       what one pass leaves behind
-plan         a feasible plan from it           moments, interval    fluctuations
-certify      W_p(nu, mu), and the proof        certificate  the result
-pushforward  the images under a map            lipschitz    a constant of a network
-expectation  the error of one mean             maps         calling the user's function
-shared_rows  fresh rows of several ranks      weights      too heavy for an interval
+`certify` bounds W_p(nu, mu), and `certificate` is the result; `pushforward` bounds the distance of images under a map
+(`maps`), `lipschitz` a network's constant, `expectation` the error of one mean. `points` reads what is certified,
+`evaluation` holds what a bound is computed from, and `bounds` the statistics.
 """
 
 from .certificate import Certificate

@@ -61,20 +61,20 @@ import torch
 from torch import Generator, Tensor
 
 from ..errors import warn_user
-from ..modes import plain_modes
+from ..modes import solver_modes
 from ..sources import Source, as_source, make_generator
 from ..tensors import check_count, is_real
 from ..transport import Problem, check_power, make_problem, pairwise
-from ..transport.passes import HardPass, check_engine, chunk_elements, make_engine
+from ..transport.passes import LaguerreCells, check_engine, chunk_elements, make_engine
 from ..transport.ranks import Ranks, agreed, as_ranks, mark, told_to
 from .bounds import Moments, bernstein, clt, hoeffding, warn_of_weights
 from .certificate import ASYMPTOTIC, UNSEEN, Certificate
 from .evaluation import (
     WHY,
     Candidates,
+    CellStatistics,
     Fitted,
     FreshRows,
-    Ledger,
     Plan,
     Rows,
     SharedRows,
@@ -181,7 +181,7 @@ def certify(
         check_engine(engine)
     settings = {"p": p, "confidence": confidence, "samples": samples, "bound": bound, "engine": engine}
     points, read = inputs(ranks, "certify", coreset, source, settings)
-    with plain_modes():
+    with solver_modes():
         passed = one_pass(points, read, p, samples, make_generator(seed), engine, bound=bound, ranks=ranks)
     return make_certificate(passed, p, confidence, bound)
 
@@ -215,7 +215,7 @@ class Batch:
 
     rows: Tensor
     mass: Tensor
-    cells: HardPass
+    cells: LaguerreCells
 
 
 # With a map: what it makes of the samples of a batch, (k, d'), and the costs to the image of each one's point, (k,).
@@ -274,28 +274,28 @@ def one_pass(
     fitted = fit_potential(points, fresh, p, samples, engine)
     left = fresh.expected(samples)
     uneven = fitted.rows.size * float(fitted.rows.w.square().sum() / fitted.rows.w.sum() ** 2)
-    ledger, moments = Ledger(points.b, max(left, 1), fitted.samples, uneven), Moments()
+    statistics, moments = CellStatistics(points.b, max(left, 1), fitted.samples, uneven), Moments()
     weights = [fitted.rows.w]
     visit = look(fitted, fresh) if look is not None else None
-    keep = ledger.short and left * points.x.shape[1] <= KEPT
+    keep = statistics.short and left * points.x.shape[1] <= KEPT
     kept: list[Candidates] = []
 
-    def read() -> tuple[Ledger, tuple[()]]:
+    def read() -> tuple[CellStatistics, tuple[()]]:
         for seen in _seen(points, fresh.batches(samples), fitted.v, p, engine, bound, moments, visit):
-            ledger.add(seen)
+            statistics.add(seen)
             if fresh.weighted:
                 weights.append(seen.mass)
             if keep:
                 kept.append(seen)
         if ranks is not None and not moments.count:
             raise ValueError("source: no rows were left to certify with on this rank; expected some. Give it more.")
-        return ledger, ()
+        return statistics, ()
 
     if ranks is None:
         read()
     else:
         ranks.agree("certify", read, 0, WHY)
-        ledger.join(ranks)
+        statistics.join(ranks)
         moments = moments.joined(ranks)
         if fresh.weighted:
             weights = [fitted.rows.w, *(part for (part,) in ranks.gather(torch.cat(weights[1:])))]
@@ -307,9 +307,11 @@ def one_pass(
     x = points.x.double()
     error = moments.standard_error
     if keep:
-        plan = solved_plan(ledger, joined(kept), x, fitted.v, p, engine, image, error, ranks, weighted=fresh.weighted)
+        plan = solved_plan(
+            statistics, joined(kept), x, fitted.v, p, engine, image, error, ranks, weighted=fresh.weighted
+        )
     else:
-        plan = feasible_plan(ledger, x, fitted.v, p, image, error=error)
+        plan = feasible_plan(statistics, x, fitted.v, p, image, error=error)
     return Pass(moments, plan, fitted, torch.cat(weights) if fresh.weighted else None)
 
 

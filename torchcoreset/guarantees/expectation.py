@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Generator, Tensor
 
-from ..modes import plain_modes
+from ..modes import solver_modes
 from ..sources import make_generator
 from ..tensors import check_count, is_real
 from ..transport import make_problem
@@ -141,7 +141,7 @@ def expectation_error(
         "confidence": confidence, "samples": samples, "evaluations": calls, "lipschitz": lipschitz, "engine": engine
     }  # fmt: skip
     points, read = inputs(ranks, "expectation_error", coreset, source, settings)
-    with plain_modes(), at_rest(f):
+    with solver_modes(), at_rest(f):
 
         def prepare() -> tuple[_DoubleSample, tuple[float]]:
             double = _DoubleSample(f, points, calls, engine)

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..sources import Source, mark_of
+from ..sources import Source, fingerprint_of
 from ..tensors import LISTS, check_finite, normalised
 from ..transport import as_table
 
@@ -56,4 +56,4 @@ def check_dimension(points: Points, rows: Tensor) -> None:
 
 def saw_the_source(points: Points, source: Source) -> bool:
     """Whether the points are known to have been built on the very rows of this source."""
-    return points.built_on is not None and points.built_on == mark_of(source)
+    return points.built_on is not None and points.built_on == fingerprint_of(source)

@@ -23,7 +23,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from ..deterministic import mass_by_cell
-from ..modes import plain_modes
+from ..modes import solver_modes
 from ..sources import make_generator
 from ..tensors import check_count, is_real
 from ..transport import check_power, make_problem, paired, solve
@@ -117,7 +117,7 @@ def certify_pushforward(
             raise ValueError(f"lipschitz: got {lipschitz!r}; expected a finite constant >= 0, or None.")
     settings = {"p": p, "confidence": confidence, "samples": samples, "lipschitz": lipschitz, "engine": engine}
     points, read = inputs(ranks, "certify_pushforward", coreset, source, settings)
-    with plain_modes(), at_rest(network):
+    with solver_modes(), at_rest(network):
 
         def prepare() -> tuple[Points, tuple[float]]:
             images = image_of(network, points.x, "network")

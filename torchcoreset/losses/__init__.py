@@ -4,7 +4,7 @@ envelope        attaches value and gradients of a solve to the graph
 wasserstein     the exact loss as a function              sinkhorn    the Sinkhorn divergence
 kernels         kernels and their sums over samples       discrepancy energy distance and MMD
 scale           the length at which a divergence blurs    memory      the term that no point changes
-online          a batch of a stream, at a running potential    uncompiled    left alone by torch.compile
+online          a batch of a stream, at a running potential    outside_compile    left alone by torch.compile
 coreset_loss    any of them as a module with memory
 """
 

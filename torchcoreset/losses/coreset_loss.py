@@ -15,14 +15,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..modes import plain_modes
+from ..modes import solver_modes
+from ..outside_compile import outside_compile
 from ..transport import Transport
 from ..transport.stream import MEMORY_DIMENSIONS, Memory
-from ..uncompiled import uncompiled
 from .discrepancy import Discrepancy, EnergySettings, MMDSettings
 from .kernels import KernelFunction
-from .memory import Remembered
-from .online import Held, OnlineSettings, report, stream_value
+from .memory import CachedSelfTerm
+from .online import MemoryBuffers, OnlineSettings, report, stream_value
 from .sinkhorn import SinkhornSettings
 from .wasserstein import WassersteinSettings
 
@@ -174,12 +174,12 @@ class CoresetLoss(nn.Module):
         given = {name: value for name, value in options.items() if value is not None}
         self.settings = make_settings(divergence, given, online=online)
         self.last: Transport | Any = None
-        self._memory = Remembered()
-        self._held: Held | None = None
+        self._memory = CachedSelfTerm()
+        self._held: MemoryBuffers | None = None
         for name, dimensions in self._state_dimensions().items():
             setattr(self, name, _nothing(dimensions))
 
-    @uncompiled
+    @outside_compile
     def forward(
         self,
         points: Tensor,
@@ -199,7 +199,7 @@ class CoresetLoss(nn.Module):
         self.last = result
         self.settings.report(result)  # type: ignore[arg-type] # the result is its own
         if self.training and not isinstance(result, Discrepancy):
-            with plain_modes():
+            with solver_modes():
                 self.potential = result.potential.clone(memory_format=torch.contiguous_format)  # `last` keeps its own
         return value
 
@@ -208,7 +208,7 @@ class CoresetLoss(nn.Module):
         value, found = stream_value(settings, self._memory_of_stream(points), points, *inputs)
         self.last = found.transport
         if self.training:
-            self._held = Held(found.memory)
+            self._held = MemoryBuffers(found.memory)
             self.__dict__.update(self._held.tensors)  # 13 calls of setattr would take longer than the batch
             report(found)
         return value
@@ -219,10 +219,10 @@ class CoresetLoss(nn.Module):
             return None
         device = points.device if isinstance(points, Tensor) else self.potential.device
         if self._held is None or self.potential.device != device or not self._held.is_in(self.__dict__):
-            with plain_modes():
+            with solver_modes():
                 tensors = {name: _usable(self.__dict__[name], device) for name in MEMORY_DIMENSIONS}
             self.__dict__.update(tensors)
-            self._held = Held(Memory.from_tensors(tensors))
+            self._held = MemoryBuffers(Memory.from_tensors(tensors))
         return self._held.memory
 
     def _state_dimensions(self) -> dict[str, int]:
@@ -255,7 +255,7 @@ class CoresetLoss(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         """The module without its last result and its memory, which know tensors as large as the samples."""
-        return {**self.__dict__, "last": None, "_memory": Remembered(), "_held": None}
+        return {**self.__dict__, "last": None, "_memory": CachedSelfTerm(), "_held": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Modules that were pickled when their memory was in buffers are read too."""
@@ -311,7 +311,7 @@ class CoresetLoss(nn.Module):
         if saved.is_meta:
             raise ValueError("got a tensor on the meta device, which has no values. Load a state dict that has some.")
         device = getattr(self, name).device
-        with plain_modes():
+        with solver_modes():
             kept = saved.detach().to(saved.device if assign or device.type == "meta" else device, torch.float64)
             return kept if assign else kept.clone(memory_format=torch.contiguous_format)
 

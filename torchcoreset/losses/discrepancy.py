@@ -20,7 +20,7 @@ from ..tensors import is_real
 from ..transport import Problem, make_problem, within_range
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .kernels import Function, Gaussian, Kernel, KernelFunction, Laplace, Power, within
-from .memory import Remembered
+from .memory import CachedSelfTerm
 from .scale import blur_length, check_blur, extent, warn_if_beyond
 from .wasserstein import as_inputs
 
@@ -169,7 +169,7 @@ class EnergySettings:
         sample_weights: Any,
         *,
         start: Tensor | None = None,
-        memory: Remembered | None = None,
+        memory: CachedSelfTerm | None = None,
     ) -> tuple[Tensor, Discrepancy]:
         """The value with its gradients, and what is told beside it."""
 
@@ -210,7 +210,7 @@ class MMDSettings:
         sample_weights: Any,
         *,
         start: Tensor | None = None,
-        memory: Remembered | None = None,
+        memory: CachedSelfTerm | None = None,
     ) -> tuple[Tensor, Discrepancy]:
         """The value with its gradients, and what is told beside it."""
         measures = (points, samples, point_weights, sample_weights)
@@ -234,10 +234,10 @@ def _evaluate(
     kernel_of: Callable[[Problem], tuple[Kernel, float | None]],
     measures: tuple[Any, Any, Any, Any],
     constant: bool,
-    memory: Remembered | None,
+    memory: CachedSelfTerm | None,
 ) -> tuple[Tensor, Discrepancy]:
     """Half the squared discrepancy with its gradients."""
-    remembered = memory or Remembered()
+    remembered = memory or CachedSelfTerm()
 
     def solve(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
         checked = within_range(make_problem(x, y, 2, point_weights, sample_weights))

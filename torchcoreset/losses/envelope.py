@@ -22,10 +22,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..modes import plain_modes
+from ..modes import solver_modes
+from ..outside_compile import outside_compile
 from ..transport import Coupling, Problem, paired_gradient
 from ..transport.ranks import Shard
-from ..uncompiled import uncompiled
 
 Inputs = tuple[Tensor, Tensor, "Tensor | None", "Tensor | None"]  # points, samples and the weights of both
 Needed = tuple[bool, bool, bool, bool]
@@ -55,7 +55,7 @@ class Solved:
 Solve = Callable[[Tensor, Tensor, "Tensor | None", "Tensor | None"], Solved]
 
 
-@uncompiled
+@outside_compile
 def attach(
     name: str,
     solve: Solve,
@@ -98,7 +98,7 @@ class _Envelope(torch.autograd.Function):
     @staticmethod
     def forward(*inputs: Any) -> Tensor:
         points, *others, call = inputs
-        with plain_modes():
+        with solver_modes():
             call.solved = solved = call.solve(points, *others)
         dtype = torch.float64 if points.dtype == torch.float64 else torch.float32
         if not abs(solved.value) <= torch.finfo(dtype).max:
@@ -150,7 +150,7 @@ def envelope_gradients(
     """Those derivatives of the loss that are needed, times the incoming one, each in the dtype of its input."""
     assert call.solved is not None  # forward has run
     inputs = (points, samples, point_weights, sample_weights)
-    with plain_modes():
+    with solver_modes():
         in_points, in_samples, *in_weights = call.solved.derivatives(inputs, needed)
     grads = (
         in_points,

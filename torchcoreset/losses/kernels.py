@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..transport import Problem
-from ..transport.entropic import Attraction, cost_blocks, slope
+from ..transport.entropic import DisplacementSum, cost_blocks, slope
 
 KernelFunction = Callable[[Tensor, Tensor], Tensor]
 FUNCTION_ELEMENTS = 1 << 20  # of a block of a kernel function, whose graph is kept for the derivative
@@ -63,7 +63,7 @@ class Radial(Kernel):
 
     def pulls(self, problem: Problem, in_points: bool, in_samples: bool) -> tuple[Tensor | None, Tensor | None]:
         x, y = problem.x, problem.y
-        in_x = Attraction(x, y) if in_points else None
+        in_x = DisplacementSum(x, y) if in_points else None
         in_y = torch.empty_like(y) if in_samples else None
         for rows, cost in cost_blocks(problem):
             pull = self.pull(cost) * (problem.a[rows, None] * problem.b)

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 
-class Remembered:
+class CachedSelfTerm:
     """The value of the last samples, kept while the very same tensors come again, unchanged.
 
     Tensors are known by identity and by the version that torch counts up with each change in place; no copy is kept.

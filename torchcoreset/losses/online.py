@@ -46,7 +46,7 @@ class OnlineSettings:
             )
 
 
-class Held:
+class MemoryBuffers:
     """What a module remembers: the object itself, which knows a solver.
 
     Attributes:

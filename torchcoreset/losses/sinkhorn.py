@@ -23,7 +23,7 @@ from ..transport import Problem, Status, check_power, check_start, check_toleran
 from ..transport.entropic import ENGINES, Entropic, geomloss_entropic, self_entropic, solve_entropic
 from ..transport.passes import check_engine
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
-from .memory import Remembered
+from .memory import CachedSelfTerm
 from .scale import blur_length, check_blur, extent, resolved, warn_if_beyond
 from .wasserstein import as_inputs
 
@@ -214,10 +214,10 @@ class SinkhornSettings:
         sample_weights: Any,
         *,
         start: Tensor | None = None,
-        memory: Remembered | None = None,
+        memory: CachedSelfTerm | None = None,
     ) -> tuple[Tensor, SinkhornResult]:
         """The value with its gradients, and what it comes from, whatever the status."""
-        remembered = memory or Remembered()
+        remembered = memory or CachedSelfTerm()
 
         def solve(x: Tensor, y: Tensor, b: Tensor | None, a: Tensor | None) -> Solved:
             problem = within_range(make_problem(x, y, self.p, b, a))

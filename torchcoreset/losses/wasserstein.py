@@ -13,7 +13,7 @@ from ..transport import EXACT_GAP, Status, Transport, check_power, check_toleran
 from ..transport.passes import check_engine
 from ..transport.ranks import as_ranks, check_group, problem_on, told_to
 from .envelope import Inputs, Solved, attach, solved_plan
-from .memory import Remembered
+from .memory import CachedSelfTerm
 
 
 def wasserstein(
@@ -110,7 +110,7 @@ class WassersteinSettings:
         sample_weights: Any,
         *,
         start: Tensor | None = None,
-        memory: Remembered | None = None,
+        memory: CachedSelfTerm | None = None,
     ) -> tuple[Tensor, Transport]:
         """The value with its gradients, and the `Transport` it comes from, whatever its status."""
         exact, ranks = self.exact, as_ranks(self.group)

@@ -11,11 +11,11 @@ from torch import Tensor
 from ..coresets import BuildResult
 from ..deterministic import mass_by_cell
 from ..guarantees import Certificate
-from ..modes import plain_modes
+from ..modes import solver_modes
 from ..sources import as_source, make_generator
 from ..tensors import check_count
 from ..transport import Problem, Status, as_table, make_problem, solve
-from ..transport.passes import HardPass, make_engine
+from ..transport.passes import LaguerreCells, make_engine
 
 LEVELS = ("fine", "note", "warning")
 OFF = 0.1  # relative error of a cell's mass that a user should know of
@@ -110,7 +110,7 @@ def doctor(
     if certificate is not None and not isinstance(certificate, Certificate):
         raise TypeError(f"certificate: got {type(certificate).__name__}; expected a Certificate, from tc.certify.")
     rows, mass = as_source(source).materialize(samples, make_generator(seed))
-    with plain_modes():
+    with solver_modes():
         problem = make_problem(points, rows.to(points.device), power, weights, mass)
         found = solve(problem, tolerance=1e-3, exact=False, start=None, max_steps=100)
         cells = make_engine(problem, "auto").hard(found.potential)
@@ -147,7 +147,7 @@ def _status(built: BuildResult) -> Finding:
     return Finding("status", "warning", f"{text}. {built.status.remedy}")
 
 
-def _masses(cells: HardPass, problem: Problem) -> Finding:
+def _masses(cells: LaguerreCells, problem: Problem) -> Finding:
     used = problem.b > 0
     noise = (1 / (len(problem.y) * problem.b[used])).sqrt()  # relative, of a count
     off = (cells.mass[used] / problem.b[used] - 1).abs()
@@ -157,7 +157,7 @@ def _masses(cells: HardPass, problem: Problem) -> Finding:
     return Finding(
         "cell masses",
         "note",
-        f"a cell holds {worst:.0%} more or less than the weight of its point before the surplus is moved: many samples "
+        f"a cell holds {worst:.0%} more or less than the weight of its point before the excess is moved: many samples "
         "coincide, or are fewer than the points can share. Nothing to do if the data are discrete.",
     )
 
@@ -193,7 +193,7 @@ def _duplicates(problem: Problem) -> Finding:
     )
 
 
-def _tails(cells: HardPass, problem: Problem) -> Finding:
+def _tails(cells: LaguerreCells, problem: Problem) -> Finding:
     cost = mass_by_cell(cells.cell, problem.a * cells.cost, len(problem.b))
     count = -(-len(cost) // 10)
     total = float(cost.sum())

@@ -6,7 +6,7 @@ Memory follows what is allocated at the peak, which is in one of two places:
 
 - a step on all samples: the samples held, m d s, and as much again where an offset is subtracted; float64 copies of a
   block of at most 131,072 of them, where cells are averaged, d (s + 28) each; and 160 bytes a sample of cells, costs,
-  slacks and plan;
+  margins and plan;
 - for up to 50 points, the comparison of starts on a part of the samples, of which there are two more copies;
 
 and, in both, what grows with the points: n x n numbers, and the samples that may change cell with their costs. The
@@ -32,7 +32,7 @@ import torch
 
 from ..coresets.samples import HELD, HELD_PER_POINT, LINE_HELD, most_of_file
 from ..coresets.start import check_size, default_restarts, pool_size, repeat_to
-from ..modes import plain_modes
+from ..modes import solver_modes
 from ..sources import Source, as_source, make_generator, permutation
 from ..sources.tables import TensorSource
 from ..tensors import check_count
@@ -159,7 +159,7 @@ def _held(source: Source, size: int, dimension: int, samples: int | None) -> int
 def _measured(rows: torch.Tensor, size: int, p: float, held: int, generator: torch.Generator) -> float:
     """Seconds of a build: a transport from scratch, and then one a step from the potential of the step before."""
     points = repeat_to(rows[permutation(len(rows), generator)[:size].to(rows.device)], size, generator).clone()
-    with plain_modes():
+    with solver_modes():
         problem = make_problem(points, rows, p)
         began = time.perf_counter()
         found = solve(problem, tolerance=1e-2, exact=False, start=None, max_steps=100)

@@ -1,24 +1,16 @@
 """Where samples come from: anything that can be sampled, behind one interface.
 
-`as_source` turns tensors, arrays, DataFrames, datasets, loaders, files, distributions, callables and streams into
-a `Source`; `Pushforward` maps one through a network.
-
-source          the interface                  convert         `as_source`: which of these it is
-layout, rows    where the features are, and how they become rows
-random_access   rows by number                 tables, datasets    of tensors and of map-style datasets
-file_source     rows of a file, in blocks      file_npy, file_csv, file_parquet    by format
-formats         which of these                 file_columns    what pyarrow reads
-loaders, streams    batches, again and again, and once             reading    one pass over them
-samplers        distributions and callables    pushforward     a source under a network
-reservoir       a sample of a pass             randomness      generators, permutations, subsets
-split           rows held out                  marks           by what rows are known again
-repeated        rows with counts
+`as_source` (`convert`) turns tensors, arrays, DataFrames, datasets, loaders, files, distributions, callables and
+streams into a `Source` (`source`); `Pushforward` maps one through a network (`pushforward`). `rows` turns numbers in
+any form into a checked tensor, and `layout` says where the features are. The sources themselves are in `tables` (rows
+by number), `files`, `batches` (loaders and streams) and `samplers` (distributions and callables). `split` holds rows
+out, `fingerprint` knows a finite source again, `randomness` makes generators, permutations and subsets.
 """
 
 from .batches import LoaderSource, StreamSource
 from .convert import as_source
 from .files import CsvSource, FileSource, NpySource, ParquetSource
-from .fingerprint import mark_of
+from .fingerprint import fingerprint_of
 from .pushforward import BATCH_SIZE, Pushforward, apply_network
 from .randomness import make_generator, permutation
 from .samplers import CallableSource, DistributionSource
@@ -44,9 +36,9 @@ __all__ = [
     "TensorSource",
     "apply_network",
     "as_source",
+    "fingerprint_of",
     "hold_out",
     "make_generator",
-    "mark_of",
     "once",
     "permutation",
 ]

@@ -13,7 +13,7 @@ from .tables import RandomAccessSource
 ROWS = 64
 
 
-def mark_of(source: Source) -> str | None:
+def fingerprint_of(source: Source) -> str | None:
     """A short hash of the size and of 64 evenly spaced rows of a table or dataset; None for any other source.
 
     Of a file the rows are those of its first block: others would ask for a reading of all that comes before. A copy of
@@ -24,8 +24,8 @@ def mark_of(source: Source) -> str | None:
         >>> from torchcoreset.sources import as_source
         >>> table = torch.arange(6.0).reshape(3, 2)
         >>> (
-        ...     mark_of(as_source(table)) == mark_of(as_source(table.clone())),
-        ...     mark_of(as_source(table)) == mark_of(as_source(table[:2])),
+        ...     fingerprint_of(as_source(table)) == fingerprint_of(as_source(table.clone())),
+        ...     fingerprint_of(as_source(table)) == fingerprint_of(as_source(table[:2])),
         ... )
         (True, False)
     """

@@ -22,7 +22,7 @@ from ..errors import warn_user
 from ..tensors import LOST, check_finite, float_tensor, holds, is_real, normalised, span
 
 if TYPE_CHECKING:
-    from .flow import Movable
+    from .flow import BoundarySamples
     from .result import Coupling
 
 SHOWN = 1024  # rows that are looked at before all
@@ -129,13 +129,13 @@ class Problem:
         """The entries that belong to the samples here, of a plan of all samples."""
         return plan
 
-    def gathered(self, movable: Movable, quota: Tensor) -> Movable:
-        """The first `quota` (n,) of each cell among the movable samples of all, from those here."""
-        return movable
+    def gathered(self, boundary: BoundarySamples, per_cell: Tensor) -> BoundarySamples:
+        """The first `per_cell` (n,) of each cell among the boundary samples of all, from those here."""
+        return boundary
 
-    def own_surplus(self, received: Tensor, surplus: Tensor) -> Tensor:
-        """The part of a surplus (n,) that the samples here, from which points receive `received` (n,), have to move."""
-        return surplus
+    def own_excess(self, received: Tensor, excess: Tensor) -> Tensor:
+        """The part of an excess (n,) that the samples here, from which points receive `received` (n,), have to move."""
+        return excess
 
 
 def make_problem(

@@ -83,7 +83,7 @@ class Transport:
         potential: (n,) float64 dual potential v, centred so that sum_i b_i v_i = 0.
         transform: (m,) float64 c-transform min_i(c_ki - v_i), the potential of the samples.
         plan: the feasible plan, as `Coupling`; samples on a cell's boundary may be split.
-        cell_mass: (n,) float64 mass of each Laguerre cell of `potential`, before the plan moves the surplus.
+        cell_mass: (n,) float64 mass of each Laguerre cell of `potential`, before the plan moves the excess.
         marginal_error: total variation distance between `cell_mass` and the point weights, in [0, 1]: the mass
             that the plan had to move away from the nearest cell.
         steps: passes over all samples.

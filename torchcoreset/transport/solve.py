@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..errors import ConvergenceError, ConvergenceWarning, warn_user
-from ..modes import plain_modes
+from ..modes import solver_modes
 from ..tensors import check_count, is_real, real_tensor
 from .dual import COARSE, LEAST_SAMPLES
 from .groups import Group, far_groups, group_problem
@@ -19,7 +19,7 @@ from .problem import Problem, as_float64, within_range
 from .ranks import Shard, as_ranks, problem_on, told_to
 from .result import Coupling, Status, Transport
 from .solver import FINE, MOST, Settings, Solver, plan_cost
-from .support import ceiling, with_idle, without_idle
+from .support import c_transform, extend, restrict
 
 EXACT_GAP = 1e-9
 
@@ -96,7 +96,7 @@ def transport(
     settings = {"tolerance": tolerance, "exact": exact, "max_steps": max_steps, "engine": engine}
     dtype = torch.float64 if exact else None
     gap = EXACT_GAP if exact else tolerance
-    with plain_modes():
+    with solver_modes():
         problem = problem_on(
             ranks, "transport", points, samples, p, point_weights, sample_weights,
             dtype=dtype, state=start, settings=settings,
@@ -132,12 +132,12 @@ def solve(
     start: Tensor | None,
     max_steps: int,
     engine: str = "auto",
-    roughly: bool = False,
+    accept_near_optimal: bool = False,
 ) -> Transport:
     """Solve a checked problem.
 
     Balancing gives a plan in its first round, and further rounds are what takes long where that is not as good as was
-    asked for. `roughly` makes few of them, and none after a plan within ROUGH tolerances.
+    asked for. `accept_near_optimal` makes few of them, and none after a plan within ROUGH tolerances.
 
     Points of weight zero are left out and given their potential afterwards. If float32 cannot tell a gap of the
     tolerance from its own rounding, the problem is solved in float64.
@@ -145,17 +145,23 @@ def solve(
     if isinstance(problem, Shard) and problem.count <= _held_by_all(len(problem.x)):
         whole = problem.whole()
         found = solve(
-            whole, tolerance=tolerance, exact=exact, start=start, max_steps=max_steps, engine=engine, roughly=roughly
+            whole,
+            tolerance=tolerance,
+            exact=exact,
+            start=start,
+            max_steps=max_steps,
+            engine=engine,
+            accept_near_optimal=accept_near_optimal,
         )
         return problem.own_result(found)
     v = None if start is None else check_start(start, problem)
     support = problem.b > 0
-    settings = Settings(tolerance, exact, max_steps, engine, roughly)
+    settings = Settings(tolerance, exact, max_steps, engine, accept_near_optimal)
     if bool(support.all()):
         return _in_enough_digits(problem, settings, v, Solver.run, _solve_groups)[0]
-    inner = without_idle(problem, support)
+    inner = restrict(problem, support)
     result, _ = _in_enough_digits(inner, settings, _part(v, support), Solver.run, _solve_groups)
-    return _with_idle_points(result, problem, support)
+    return _extended(result, problem, support)
 
 
 @dataclass(frozen=True)
@@ -183,7 +189,7 @@ def solve_dual(
     """
     v = None if start is None else check_start(start, problem)
     support = problem.b > 0
-    inner = problem if bool(support.all()) else without_idle(problem, support)
+    inner = problem if bool(support.all()) else restrict(problem, support)
     settings = Settings(tolerance, False, max_steps, engine, False)
     _, solver = _in_enough_digits(inner, settings, _part(v, support), Solver.ascend, _dual_of_groups)
     if solver.mean == 0:  # every sample lies on a point, and Newton has nothing to say of how to share them
@@ -191,7 +197,7 @@ def solve_dual(
     best = solver.highest.potential
     shift = inner.b @ best
     transform = solver.transform + shift
-    potential = with_idle(best - shift, support, ceiling(problem, transform, ~support))
+    potential = extend(best - shift, support, c_transform(problem, transform, ~support))
     return Dual(potential, solver.lower, transform)
 
 
@@ -208,13 +214,13 @@ def _in_enough_digits(
     """
     problem = within_range(problem)
     solver = Solver(problem, settings)
-    if not solver.lacks_digits(start) and problem.x.dtype != torch.float64:
+    if not solver.needs_float64(start) and problem.x.dtype != torch.float64:
         found = run(solver, start)
-        if not solver.imprecise(solver.highest):
+        if not solver.below_rounding(solver.highest):
             return found, solver
     if problem.x.dtype != torch.float64:
         solver = Solver(as_float64(problem), settings)
-        solver.lacks_digits(start)
+        solver.needs_float64(start)
     groups = [] if isinstance(problem, Shard) else far_groups(solver.problem, solver.mean)
     if groups:
         run_groups(solver, groups, start)
@@ -230,7 +236,7 @@ def _solve_groups(solver: Solver, groups: list[Group], start: Tensor | None) -> 
         part = group_problem(problem, points, samples)
         found = solve(
             part, tolerance=settings.tolerance, exact=settings.exact, start=_part(start, points),
-            max_steps=settings.max_steps, engine=settings.engine, roughly=settings.roughly,
+            max_steps=settings.max_steps, engine=settings.engine, accept_near_optimal=settings.accept_near_optimal,
         )  # fmt: skip
         v[points] = found.potential
         rows.append(samples[found.plan.rows])
@@ -238,7 +244,7 @@ def _solve_groups(solver: Solver, groups: list[Group], start: Tensor | None) -> 
         mass.append(found.plan.mass * problem.a[samples].sum())
     plan = Coupling(torch.cat(rows), torch.cat(cols), torch.cat(mass), (len(problem.y), len(problem.x)))
     solver.keep_plan(plan, plan_cost(problem, plan))
-    solver.look(v)
+    solver.evaluate(v)
 
 
 def _dual_of_groups(solver: Solver, groups: list[Group], start: Tensor | None) -> None:
@@ -250,7 +256,7 @@ def _dual_of_groups(solver: Solver, groups: list[Group], start: Tensor | None) -
             group_problem(problem, points, samples), tolerance=settings.tolerance, start=_part(start, points),
             max_steps=settings.max_steps, engine=settings.engine,
         ).potential  # fmt: skip
-    solver.look(v)
+    solver.evaluate(v)
 
 
 def _part(v: Tensor | None, support: Tensor) -> Tensor | None:
@@ -273,9 +279,9 @@ def check_start(start: Tensor, problem: Problem) -> Tensor:
     return v
 
 
-def _with_idle_points(result: Transport, problem: Problem, support: Tensor) -> Transport:
+def _extended(result: Transport, problem: Problem, support: Tensor) -> Transport:
     """Put points of weight zero back: no mass, and the highest potential that leaves their cells empty."""
     used = support.nonzero()[:, 0]
     plan = Coupling(result.plan.rows, used[result.plan.cols], result.plan.mass, (len(problem.y), len(problem.x)))
-    potential = with_idle(result.potential, support, ceiling(problem, result.transform, ~support))
-    return replace(result, plan=plan, potential=potential, cell_mass=with_idle(result.cell_mass, support, 0.0))
+    potential = extend(result.potential, support, c_transform(problem, result.transform, ~support))
+    return replace(result, plan=plan, potential=potential, cell_mass=extend(result.cell_mass, support, 0.0))

@@ -14,12 +14,12 @@ from .cost import paired
 from .problem import Problem
 
 
-def without_idle(problem: Problem, support: Tensor) -> Problem:
+def restrict(problem: Problem, support: Tensor) -> Problem:
     """The problem of those points alone that `support` (n,) marks."""
     return replace(problem, x=problem.x[support], b=problem.b[support])
 
 
-def ceiling(problem: Problem, part: Tensor, which: Tensor) -> Tensor:
+def c_transform(problem: Problem, part: Tensor, which: Tensor) -> Tensor:
     """Highest potential that leaves each of some cells empty, (n,); infinite for the others.
 
     Args:
@@ -33,7 +33,7 @@ def ceiling(problem: Problem, part: Tensor, which: Tensor) -> Tensor:
     return problem.least(highest)
 
 
-def with_idle(values: Tensor, support: Tensor, others: Tensor | float) -> Tensor:
+def extend(values: Tensor, support: Tensor, others: Tensor | float) -> Tensor:
     """Values (n,) of all points: those of the points that `support` (n,) marks, and `others` of the rest."""
     whole = others.clone() if isinstance(others, Tensor) else values.new_full((len(support),), others)
     whole[support] = values

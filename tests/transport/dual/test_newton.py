@@ -11,15 +11,15 @@ from torchcoreset.transport.dual.newton import (
     STARVED,
     TIGHT,
     anneal,
-    climb,
+    log_mass_ratio,
+    newton_steps,
     next_eta,
     relative_error,
     settle,
-    starvation,
-    target_ambiguity,
+    target_softness,
 )
 from torchcoreset.transport.passes.dense import DenseEngine
-from torchcoreset.transport.passes.engine import SoftPass
+from torchcoreset.transport.passes.engine import SmoothedCells
 from torchcoreset.transport.problem import make_problem
 
 
@@ -37,19 +37,19 @@ def test_the_direction_solves_the_newton_system(dense: DenseEngine) -> None:
     soft = dense.soft(torch.zeros(12, dtype=torch.float64), 0.5)
     g = dense.problem.b - soft.mass
     direction = curvature_of(soft, 0.5, dense.problem.b).solve(g, 100.0)
-    hessian = (soft.mass.diag() - soft.overlap) / 0.5
+    hessian = (soft.mass.diag() - soft.gram) / 0.5
     torch.testing.assert_close(hessian @ direction, g, rtol=0, atol=1e-3 * float(g.abs().max()))
     assert float(direction.mean()) == pytest.approx(0, abs=1e-12)
 
 
 def test_a_point_that_no_sample_wants_gives_a_finite_direction() -> None:
-    overlap = torch.zeros(3, 3, dtype=torch.float64)
-    overlap[:2, :2] = 0.25
+    gram = torch.zeros(3, 3, dtype=torch.float64)
+    gram[:2, :2] = 0.25
     g = torch.tensor([-0.2, -0.1, 0.3], dtype=torch.float64)
-    soft = SoftPass(0.0, torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64), lambda: overlap, 0.5)
+    soft = SmoothedCells(0.0, torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64), lambda: gram, 0.5)
     assert curvature_of(soft, 0.1, g.abs()).solve(g, 100.0).isfinite().all()
     assert (
-        curvature_of(SoftPass(0.0, soft.mass, lambda: torch.zeros_like(overlap), 0.0), 0.1, g.abs())
+        curvature_of(SmoothedCells(0.0, soft.mass, lambda: torch.zeros_like(gram), 0.0), 0.1, g.abs())
         .solve(g, 100.0)
         .isfinite()
         .all()
@@ -63,40 +63,40 @@ def test_relative_error_is_that_of_the_worst_point() -> None:
 
 def test_climbing_never_lowers_the_dual_and_reaches_its_target(dense: DenseEngine) -> None:
     v = torch.zeros(12, dtype=torch.float64)
-    reached, soft = climb(dense, v, 0.3, 1e-6)
+    reached, soft = newton_steps(dense, v, 0.3, 1e-6)
     assert soft.dual >= dense.soft(v, 0.3).dual
     assert relative_error(dense.problem.b - soft.mass, dense.problem.b) <= 1e-6
     assert dense.soft(reached, 0.3).dual == soft.dual
 
 
 def test_what_is_good_enough_needs_no_new_lists(dense: DenseEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    v, soft = climb(dense, torch.zeros(12, dtype=torch.float64), 0.3, LOOSE)
+    v, soft = newton_steps(dense, torch.zeros(12, dtype=torch.float64), 0.3, LOOSE)
     monkeypatch.setattr(dense, "renew", lambda v, eta: pytest.fail("new lists"))
-    assert climb(dense, v, 0.3, LOOSE, soft=soft) == (v, soft)
+    assert newton_steps(dense, v, 0.3, LOOSE, soft=soft) == (v, soft)
 
 
 def test_a_point_that_newton_gives_far_too_much_is_helped_by_sinkhorn(
     dense: DenseEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     b, steps, target = dense.problem.b, [], 1.0
-    best, _ = climb(dense, torch.zeros(12, dtype=torch.float64), 0.3, 1e-6)
+    best, _ = newton_steps(dense, torch.zeros(12, dtype=torch.float64), 0.3, 1e-6)
     least = torch.zeros_like(b)
     least[b.argmin()] = 1
 
     def too_long(
-        engine: DenseEngine, v: torch.Tensor, eta: float, soft: SoftPass, enough: float
-    ) -> tuple[torch.Tensor, SoftPass]:
+        engine: DenseEngine, v: torch.Tensor, eta: float, soft: SmoothedCells, enough: float
+    ) -> tuple[torch.Tensor, SmoothedCells]:
         steps.append(v)
         v = best + 0.9 * least
         soft = engine.soft(v, eta)
-        assert starvation(soft.mass, b) > STARVED
+        assert log_mass_ratio(soft.mass, b) > STARVED
         return v, soft
 
     before = dense.soft(best + 0.29 * least, 0.3)
     assert relative_error(b - before.mass, b) > target
-    assert starvation(before.mass, b) < STARVED
+    assert log_mass_ratio(before.mass, b) < STARVED
     monkeypatch.setattr(newton_module, "newton_step", too_long)
-    _, soft = climb(dense, best + 0.29 * least, 0.3, target, soft=before)
+    _, soft = newton_steps(dense, best + 0.29 * least, 0.3, target, soft=before)
     assert relative_error(b - soft.mass, b) <= target
     assert len(steps) == 1
 
@@ -104,7 +104,7 @@ def test_a_point_that_newton_gives_far_too_much_is_helped_by_sinkhorn(
 def test_annealing_ends_sharp_and_balanced(dense: DenseEngine) -> None:
     _, soft, eta = anneal(dense, torch.zeros(12, dtype=torch.float64), 4.0, least=1e-9)
     assert 0 < eta < 4
-    assert soft.ambiguity <= 1.25 * target_ambiguity(dense)
+    assert soft.softness <= 1.25 * target_softness(dense)
     assert relative_error(dense.problem.b - soft.mass, dense.problem.b) <= TIGHT
 
 

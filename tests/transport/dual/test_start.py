@@ -1,4 +1,4 @@
-"""Where groups of points share no samples: the potential by which surplus leaves, which no curvature tells."""
+"""Where groups of points share no samples: the potential by which excess leaves, which no curvature tells."""
 
 import ot
 import pytest
@@ -9,8 +9,8 @@ import torchcoreset as tc
 from torchcoreset.transport.dual import newton as newton_module
 from torchcoreset.transport.dual import start as untangle_module
 from torchcoreset.transport.dual.hessian import HELD, Factorised
-from torchcoreset.transport.dual.newton import LOOSE, climb, relative_error
-from torchcoreset.transport.dual.start import untangled
+from torchcoreset.transport.dual.newton import LOOSE, newton_steps, relative_error
+from torchcoreset.transport.dual.start import flow_start
 from torchcoreset.transport.passes.dense import DenseEngine
 from torchcoreset.transport.problem import Problem, make_problem
 
@@ -24,7 +24,7 @@ def islands(n: int = 40, m: int = 2000, distance: float = 30) -> tuple[Tensor, T
     return x, y
 
 
-def surplus(problem: Problem, v: Tensor) -> float:
+def excess(problem: Problem, v: Tensor) -> float:
     """Mass that is in the wrong cells."""
     return float((DenseEngine(problem).hard(v).mass - problem.b).abs().sum()) / 2
 
@@ -33,15 +33,15 @@ def surplus(problem: Problem, v: Tensor) -> float:
 def test_cells_hold_about_what_they_should(p: int) -> None:
     problem = make_problem(*islands(), p)
     v = torch.zeros_like(problem.b)
-    assert surplus(problem, v) > 0.4
-    assert surplus(problem, untangled(problem, v)) < (0.15 if p == 2 else 0.3)
+    assert excess(problem, v) > 0.4
+    assert excess(problem, flow_start(problem, v)) < (0.15 if p == 2 else 0.3)
 
 
 def test_a_part_of_the_samples_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(untangle_module, "ELEMENTS", 40 * 500)
     problem = make_problem(*islands(), 2)
     v = torch.zeros_like(problem.b)
-    assert surplus(problem, untangled(problem, v)) < 0.15
+    assert excess(problem, flow_start(problem, v)) < 0.15
     assert torch.equal(v, torch.zeros_like(v))
 
 
@@ -50,12 +50,12 @@ def test_newton_asks_for_it_where_it_is_lost(monkeypatch: pytest.MonkeyPatch) ->
 
     def counted(problem: Problem, v: Tensor) -> Tensor:
         calls.append(v)
-        return untangled(problem, v)
+        return flow_start(problem, v)
 
-    monkeypatch.setattr(newton_module, "untangled", counted)
+    monkeypatch.setattr(newton_module, "flow_start", counted)
     problem = make_problem(*islands(), 2)
     b = problem.b
-    _, soft = climb(DenseEngine(problem), torch.zeros_like(b), 0.03, LOOSE)
+    _, soft = newton_steps(DenseEngine(problem), torch.zeros_like(b), 0.03, LOOSE)
     assert calls
     assert relative_error(b - soft.mass, b) <= LOOSE
 
@@ -73,9 +73,9 @@ def test_islands_are_solved(distance: float) -> None:
 def test_points_apart_do_not_hold_back_the_others() -> None:
     # a group that shares nothing with the rest holds too much: the rest should still move as it would alone
     n, alone = 30, 3
-    overlap = torch.diag(torch.full((n - 1,), 0.01, dtype=torch.float64), 1)
-    overlap[n - alone - 1, n - alone] = 0
-    overlap = overlap + overlap.t()
+    gram = torch.diag(torch.full((n - 1,), 0.01, dtype=torch.float64), 1)
+    gram[n - alone - 1, n - alone] = 0
+    gram = gram + gram.t()
     g = torch.randn(n, dtype=torch.float64, generator=torch.Generator().manual_seed(1)) * 1e-4
     g[: n - alone] -= g[: n - alone].mean()
     g[n - alone :] -= g[n - alone :].mean()
@@ -85,7 +85,7 @@ def test_points_apart_do_not_hold_back_the_others() -> None:
         h = g.clone()
         h[rest] -= extra / (n - alone)
         h[n - alone :] += extra / alone
-        direction = Factorised(overlap, 1.0, HELD * torch.full_like(g, 1 / n)).solve(h, 5.0)
+        direction = Factorised(gram, 1.0, HELD * torch.full_like(g, 1 / n)).solve(h, 5.0)
         moves.append(direction[rest] - direction[rest].median())
     assert float(moves[0].abs().max()) > 0.01
     torch.testing.assert_close(moves[1], moves[0], rtol=0.3, atol=0.01)

@@ -3,13 +3,12 @@
 import pytest
 import torch
 
-from torchcoreset.transport.flow.boundary import offered
-from torchcoreset.transport.flow.movable import Movable
+from torchcoreset.transport.flow.boundary import BoundarySamples, boundary_samples
 from torchcoreset.transport.passes.dense import DenseEngine
 from torchcoreset.transport.problem import Problem, make_problem
 
 
-def few_cells(starved: int) -> tuple[Problem, Movable, int]:
+def few_cells(starved: int) -> tuple[Problem, BoundarySamples, int]:
     """40 points, some of whose cells are nobody's second choice, and what is offered within a limit of 400 samples."""
     generator = torch.Generator().manual_seed(0)
     problem = make_problem(torch.randn(40, 2, generator=generator), torch.randn(4000, 2, generator=generator), 2)
@@ -17,18 +16,18 @@ def few_cells(starved: int) -> tuple[Problem, Movable, int]:
     v[:starved] = -1e4
     engine = DenseEngine(problem)
     cells = engine.hard(v)
-    return problem, offered(problem, cells, cells.mass - problem.b, 1, 400, engine.meter), 400
+    return problem, boundary_samples(problem, cells, cells.mass - problem.b, 1, 400, engine.meter), 400
 
 
 @pytest.mark.parametrize("starved", [1, 20, 39])
 def test_no_more_are_offered_than_the_limit_however_many_cells_are_starved(starved: int) -> None:
-    problem, movable, limit = few_cells(starved)
-    assert len(movable.y) <= limit + len(problem.x)  # a quota of each cell is rounded up
-    assert len(movable.index.unique()) == len(movable.index)
+    problem, boundary, limit = few_cells(starved)
+    assert len(boundary.y) <= limit + len(problem.x)  # the limit of each cell is rounded up
+    assert len(boundary.index.unique()) == len(boundary.index)
 
 
 def test_a_starved_cell_is_offered_what_loses_least_by_going_there() -> None:
-    problem, movable, _ = few_cells(1)
+    problem, boundary, _ = few_cells(1)
     costs = (problem.y - problem.x[0]).square().sum(1)
     nearest = (problem.y[:, None] - problem.x[1:]).square().sum(2).amin(1)
-    assert int((costs - nearest).argmin()) in movable.index.tolist()
+    assert int((costs - nearest).argmin()) in boundary.index.tolist()

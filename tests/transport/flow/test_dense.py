@@ -1,10 +1,10 @@
-"""Moving the surplus: feasible always, optimal when nothing is allowed to travel at more than the least cost."""
+"""Moving the excess: feasible always, optimal when nothing is allowed to travel at more than the least cost."""
 
 import numpy as np
 import ot
 import pytest
 
-from torchcoreset.transport.flow.dense import Stocks, balance, spread
+from torchcoreset.transport.flow.dense import DenseNetwork, balance, spread
 from torchcoreset.transport.flow.network import Balanced
 
 
@@ -43,7 +43,7 @@ def assert_feasible(result: Balanced, a: np.ndarray, b: np.ndarray) -> None:
 @in_time
 def test_balancing_is_optimal(seed: int, weights: str) -> None:
     cost, a, b = instance(seed, weights)
-    result = balance(*start(a, b, cost), allowance=ROUNDING, budgets=[0.0])
+    result = balance(*start(a, b, cost), arc_tolerance=ROUNDING, suboptimality=[0.0])
     assert_feasible(result, a, b)
     value = result.mass @ cost[result.rows, result.cols]
     assert value == pytest.approx(ot.emd2(a, b, cost), rel=1e-10, abs=1e-12)
@@ -56,8 +56,8 @@ def test_balancing_is_optimal(seed: int, weights: str) -> None:
 def test_an_allowance_gives_feasible_plans_above_the_optimum(seed: int) -> None:
     cost, a, b = instance(seed, "random")
     exact, loose, hasty = (
-        balance(*start(a, b, cost), allowance=allowance, budgets=[budget])
-        for allowance, budget in ((ROUNDING, 0.0), (0.2, 0.0), (1e-3, 0.01))
+        balance(*start(a, b, cost), arc_tolerance=arc_tolerance, suboptimality=[budget])
+        for arc_tolerance, budget in ((ROUNDING, 0.0), (0.2, 0.0), (1e-3, 0.01))
     )
     values = [plan.mass @ cost[plan.rows, plan.cols] for plan in (exact, loose, hasty)]
     assert values[0] <= min(values[1:]) + 1e-12
@@ -70,7 +70,7 @@ def test_an_allowance_gives_feasible_plans_above_the_optimum(seed: int) -> None:
 @in_time
 def test_an_optimal_plan_is_reached_by_way_of_wasteful_ones(seed: int, weights: str) -> None:
     cost, a, b = instance(seed, weights)
-    result = balance(*start(a, b, cost), allowance=ROUNDING, budgets=[0.3, 0.03, 0.0])
+    result = balance(*start(a, b, cost), arc_tolerance=ROUNDING, suboptimality=[0.3, 0.03, 0.0])
     assert_feasible(result, a, b)
     assert result.mass @ cost[result.rows, result.cols] == pytest.approx(ot.emd2(a, b, cost), rel=1e-10, abs=1e-12)
 
@@ -80,9 +80,9 @@ def test_an_optimal_plan_is_reached_by_way_of_wasteful_ones(seed: int, weights: 
 def test_a_surplus_that_may_stay_stays(seed: int) -> None:
     cost, a, b = instance(seed, "random")
     arguments = start(a, b, cost)
-    surplus = float(arguments[3].clip(min=0).sum())
-    for enough in (0.0, 0.3 * surplus, surplus):
-        result = balance(*arguments, allowance=ROUNDING, budgets=[0.0], enough=enough)
+    excess = float(arguments[3].clip(min=0).sum())
+    for enough in (0.0, 0.3 * excess, excess):
+        result = balance(*arguments, arc_tolerance=ROUNDING, suboptimality=[0.0], enough=enough)
         np.testing.assert_allclose(np.bincount(result.rows, result.mass, len(a)), a, atol=1e-12)
         left = float((np.bincount(result.cols, result.mass, len(b)) - b).clip(min=0).sum())
         assert left <= enough + 1e-11
@@ -101,7 +101,7 @@ def crowded(seed: int) -> tuple[np.ndarray, ...]:
 @in_time
 def test_no_more_is_wasted_than_the_budget(seed: int, budget: float) -> None:
     cost, a, b = crowded(seed)
-    result = balance(*start(a, b, cost), allowance=ROUNDING, budgets=[budget])
+    result = balance(*start(a, b, cost), arc_tolerance=ROUNDING, suboptimality=[budget])
     assert_feasible(result, a, b)
     v = result.potential
     gap = result.mass @ cost[result.rows, result.cols] - (a @ (cost - v).min(1) + b @ v)
@@ -110,13 +110,17 @@ def test_no_more_is_wasted_than_the_budget(seed: int, budget: float) -> None:
 
 def test_what_may_be_wasted_saves_rounds() -> None:
     cost, a, b = crowded(0)
-    exact, loose = (balance(*start(a, b, cost), allowance=ROUNDING, budgets=[budget]) for budget in (0.0, 1e-2))
+    exact, loose = (
+        balance(*start(a, b, cost), arc_tolerance=ROUNDING, suboptimality=[budget]) for budget in (0.0, 1e-2)
+    )
     assert 0 < loose.rounds < exact.rounds / 2
 
 
 def test_balanced_cells_stay_as_they_are() -> None:
     cost, v = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([0.1, 0.0])
-    result = balance(cost, np.array([0, 1]), np.full(2, 0.5), np.zeros(2), v, allowance=ROUNDING, budgets=[0.0])
+    result = balance(
+        cost, np.array([0, 1]), np.full(2, 0.5), np.zeros(2), v, arc_tolerance=ROUNDING, suboptimality=[0.0]
+    )
     assert result.rounds == 0
     assert result.potential.tolist() == [0.1, 0.0]
     assert list(zip(result.rows, result.cols, result.mass, strict=True)) == [(0, 0, 0.5), (1, 1, 0.5)]
@@ -125,10 +129,10 @@ def test_balanced_cells_stay_as_they_are() -> None:
 @in_time
 @pytest.mark.parametrize("budget", [0.0, 0.01])
 def test_what_finds_no_path_stays(budget: float) -> None:
-    # the only movable sample is in cell 1, so the surplus of cell 0 cannot leave it
+    # the only boundary sample is in cell 1, so the excess of cell 0 cannot leave it
     result = balance(
         np.ones((1, 2)), np.array([1]), np.array([0.1]), np.array([0.3, -0.3]), np.zeros(2),
-        allowance=ROUNDING, budgets=[budget],
+        arc_tolerance=ROUNDING, suboptimality=[budget],
     )  # fmt: skip
     assert (result.rows.tolist(), result.cols.tolist(), result.mass.tolist()) == ([0], [1], [0.1])
 
@@ -140,7 +144,7 @@ def test_a_bottleneck_of_dust_does_not_stop_the_rest(budget: float) -> None:
     cost = np.array([[0.0, 1.0, 5.0], [1.0, 0.0, 1.0], [5.0, 1.0, 0.0]])
     a, b = np.array([1.0 - 1e-13, 1e-13, 0.0]), np.array([0.5, 1e-13, 0.5 - 1e-13])
     cell = np.arange(3)
-    result = balance(cost, cell, a, a - b, np.zeros(3), allowance=ROUNDING, budgets=[budget])
+    result = balance(cost, cell, a, a - b, np.zeros(3), arc_tolerance=ROUNDING, suboptimality=[budget])
     assert_feasible(result, a, b)
 
 
@@ -149,7 +153,7 @@ def test_inputs_are_not_written_to() -> None:
     cost, a, b = instance(5, "random")
     arrays = start(a, b, cost)
     before = [array.copy() for array in arrays]
-    balance(*arrays, allowance=ROUNDING, budgets=[0.0])
+    balance(*arrays, arc_tolerance=ROUNDING, suboptimality=[0.0])
     for array, copy in zip(arrays, before, strict=True):
         np.testing.assert_array_equal(array, copy)
 
@@ -158,8 +162,8 @@ def test_inputs_are_not_written_to() -> None:
 def test_spreading_is_feasible(seed: int) -> None:
     cost, a, b = instance(seed, "random")
     rows, cols = np.arange(len(a)), cost.argmin(1)
-    surplus = np.bincount(cols, a, len(b)) - b
-    rows, cols, mass = spread(rows, cols, a, surplus)
+    excess = np.bincount(cols, a, len(b)) - b
+    rows, cols, mass = spread(rows, cols, a, excess)
     assert mass.min() >= 0
     np.testing.assert_allclose(np.bincount(rows, mass, len(a)), a, atol=1e-14)
     np.testing.assert_allclose(np.bincount(cols, mass, len(b)), b, atol=1e-14)
@@ -168,5 +172,5 @@ def test_spreading_is_feasible(seed: int) -> None:
 def test_arcs_cost_what_the_cheapest_of_a_cell_pays() -> None:
     cost = np.array([[0.0, 3.0, 5.0], [0.0, 1.0, 9.0], [1.0, 1.5, 2.0]])
     cell = np.array([1, 0, 0])  # and nobody in cell 2
-    market = Stocks(cost, cell, np.full(3, 1 / 3), np.zeros(3), np.zeros(3), ROUNDING)
+    market = DenseNetwork(cost, cell, np.full(3, 1 / 3), np.zeros(3), np.zeros(3), ROUNDING)
     np.testing.assert_array_equal(market.arc, [[np.inf, 0.5, 1.0], [-3.0, np.inf, 2.0], [np.inf] * 3])

@@ -42,7 +42,7 @@ def test_the_hard_pass_finds_the_cells(p: float) -> None:
     cell = two.indices[:, 0]
     assert torch.equal(result.cell, cell)
     torch.testing.assert_close(result.cost, cost(problem)[torch.arange(80), cell], rtol=1e-13, atol=0)
-    torch.testing.assert_close(result.slack, two.values[:, 1] - two.values[:, 0], rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(result.margin, two.values[:, 1] - two.values[:, 0], rtol=1e-10, atol=1e-12)
     mass = torch.stack([problem.a[cell == i].sum() for i in range(6)])
     torch.testing.assert_close(result.mass, mass, rtol=1e-13, atol=0)
     assert result.dual == pytest.approx(float(problem.a @ two.values[:, 0] + problem.b @ v), rel=1e-13)
@@ -74,15 +74,15 @@ def test_cells_follow_a_potential_that_moves(p: float, n: int, picked: int, monk
         assert cells.dual == pytest.approx(expected.dual, rel=1e-13)
         assert cells.mean == pytest.approx(expected.mean, rel=1e-13)
         torch.testing.assert_close(cells.cost, expected.cost, rtol=1e-13, atol=0)
-        assert bool((cells.slack <= expected.slack + 1e-12).all())
-        assert bool((cells.slack > -1e-12).all())
+        assert bool((cells.margin <= expected.margin + 1e-12).all())
+        assert bool((cells.margin > -1e-12).all())
         assert torch.equal(cells.potential, v)
     assert made.meter.spent < whole.meter.spent
 
 
 def test_one_point_has_infinite_slack() -> None:
     problem, _ = some_problem(2.0, n=1)
-    assert DenseEngine(problem).hard(torch.zeros(1, dtype=torch.float64)).slack.isinf().all()
+    assert DenseEngine(problem).hard(torch.zeros(1, dtype=torch.float64)).margin.isinf().all()
 
 
 @every_power
@@ -94,7 +94,7 @@ def test_the_soft_pass_is_the_smoothed_semi_dual_with_its_derivatives(
     dense = DenseEngine(problem)
     hessian = torch.autograd.functional.hessian(lambda u: smoothed_dual(problem, u, eta), v)
     off_diagonal = ~torch.eye(6, dtype=torch.bool)
-    rough = dense.soft(v, eta).overlap  # without the samples that are decided but for DECIDED
+    rough = dense.soft(v, eta).gram  # without the samples that are decided but for DECIDED
     assert float((rough / eta - hessian)[off_diagonal].abs().max()) <= dense_module.DECIDED / eta
 
     monkeypatch.setattr(dense_module, "DECIDED", -1.0)
@@ -102,9 +102,9 @@ def test_the_soft_pass_is_the_smoothed_semi_dual_with_its_derivatives(
     assert soft.dual == pytest.approx(float(smoothed_dual(problem, v, eta)), rel=1e-11)
     gradient = torch.autograd.functional.jacobian(lambda u: smoothed_dual(problem, u, eta), v)
     torch.testing.assert_close(problem.b - soft.mass, gradient, rtol=1e-9, atol=1e-11)
-    torch.testing.assert_close(-(soft.mass.diag() - soft.overlap) / eta, hessian, rtol=1e-9, atol=1e-11)
+    torch.testing.assert_close(-(soft.mass.diag() - soft.gram) / eta, hessian, rtol=1e-9, atol=1e-11)
     share = ((v - cost(problem)) / eta + problem.b.log()).softmax(1)
-    assert soft.ambiguity == pytest.approx(float(problem.a @ (1 - share.amax(1))), abs=1e-11)
+    assert soft.softness == pytest.approx(float(problem.a @ (1 - share.amax(1))), abs=1e-11)
 
 
 @every_power
@@ -125,12 +125,12 @@ def test_chunks_change_nothing(p: float, monkeypatch: pytest.MonkeyPatch) -> Non
     parts = DenseEngine(problem)
     hard, hard_parts = whole.hard(v), parts.hard(v)
     assert torch.equal(hard.cell, hard_parts.cell)
-    torch.testing.assert_close(hard.slack, hard_parts.slack)
+    torch.testing.assert_close(hard.margin, hard_parts.margin)
     assert hard_parts.dual == pytest.approx(hard.dual, rel=1e-13)
     soft, soft_parts = whole.soft(v, 0.5), parts.soft(v, 0.5)
     assert soft_parts.dual == pytest.approx(soft.dual, rel=1e-12)
     torch.testing.assert_close(soft.mass, soft_parts.mass)
-    torch.testing.assert_close(soft.overlap, soft_parts.overlap)
+    torch.testing.assert_close(soft.gram, soft_parts.gram)
 
 
 def test_a_subsample_carries_the_weights_of_its_samples() -> None:

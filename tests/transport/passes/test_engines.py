@@ -32,7 +32,7 @@ def some_problem(p: float, n: int, m: int, d: int, dtype: torch.dtype) -> Proble
 
 
 def check_agreement(engine: Engine, dense: DenseEngine) -> None:
-    """Both engines see the same cells, slacks, masses and curvature, to the rounding of the dtype."""
+    """Both engines see the same cells, margins, masses and curvature, to the rounding of the dtype."""
     problem = dense.problem
     eps = torch.finfo(problem.x.dtype).eps
     largest = float((problem.x.norm(dim=1).max() + problem.y.norm(dim=1).max()) ** problem.p)
@@ -40,8 +40,8 @@ def check_agreement(engine: Engine, dense: DenseEngine) -> None:
     v = v.to(problem.x.device)
     ours, theirs = engine.hard(v), dense.hard(v)
     moved = ours.cell != theirs.cell
-    assert bool((theirs.slack[moved] <= 8 * eps * largest).all()), "only ties may be broken differently"
-    torch.testing.assert_close(ours.slack, theirs.slack, rtol=0, atol=16 * eps * largest)
+    assert bool((theirs.margin[moved] <= 8 * eps * largest).all()), "only ties may be broken differently"
+    torch.testing.assert_close(ours.margin, theirs.margin, rtol=0, atol=16 * eps * largest)
     assert ours.cost.dtype == ours.mass.dtype == torch.float64
     assert ours.dual == pytest.approx(theirs.dual, abs=16 * eps * largest)
     if not bool(moved.any()):
@@ -52,10 +52,10 @@ def check_agreement(engine: Engine, dense: DenseEngine) -> None:
         soft, reference = engine.soft(v, eta), dense.soft(v, eta)
         near = {"rtol": 0, "atol": 64 * eps * max(1.0, largest**0.5 / eta)}
         torch.testing.assert_close(soft.mass, reference.mass, **near)
-        torch.testing.assert_close(soft.overlap, reference.overlap, **near)
+        torch.testing.assert_close(soft.gram, reference.gram, **near)
         assert float(soft.mass.sum()) == pytest.approx(1, abs=64 * eps)
         assert soft.dual == pytest.approx(reference.dual, abs=16 * eps * largest)
-        assert soft.ambiguity == pytest.approx(reference.ambiguity, abs=near["atol"])
+        assert soft.softness == pytest.approx(reference.softness, abs=near["atol"])
 
 
 def check_coincidence(engine: Engine) -> None:
@@ -65,9 +65,9 @@ def check_coincidence(engine: Engine) -> None:
     hard, soft = engine.hard(v), engine.soft(v, 0.1)
     assert hard.cell.tolist() == list(range(n))
     assert hard.cost.abs().max() == 0
-    assert hard.slack.isfinite().all() or n == 1
+    assert hard.margin.isfinite().all() or n == 1
     assert soft.mass.isfinite().all()
-    assert soft.overlap.isfinite().all()
+    assert soft.gram.isfinite().all()
 
 
 @pytest.mark.keops
@@ -121,7 +121,7 @@ def test_triton_in_parts_is_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(triton, "PARTIAL_ELEMENTS", 1)
     parts = make_engine(problem, "triton").soft(v, 0.5)
     torch.testing.assert_close(parts.mass, whole.mass)
-    torch.testing.assert_close(parts.overlap, whole.overlap)
+    torch.testing.assert_close(parts.gram, whole.gram)
 
 
 @interpreted

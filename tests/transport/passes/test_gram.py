@@ -1,11 +1,11 @@
-"""The overlap of lists of shares, against the dense product."""
+"""The Gram matrix of lists of shares, against the dense product."""
 
 import pytest
 import torch
 from torch import Tensor
 
 from torchcoreset.transport.passes import truncated as overlap_module
-from torchcoreset.transport.passes.truncated import CROWDED, overlap_of
+from torchcoreset.transport.passes.truncated import CROWDED, gram_of
 
 
 def entries(m: int, n: int, each: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
@@ -31,20 +31,20 @@ either_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @either_dtype
 def test_it_is_the_dense_product(each: int, dtype: torch.dtype) -> None:
     arguments = entries(300, 80, each, dtype)
-    overlap = overlap_of(*arguments, (300, 80))
-    assert overlap.dtype == torch.float64
-    assert overlap.layout == torch.strided
+    gram = gram_of(*arguments, (300, 80))
+    assert gram.dtype == torch.float64
+    assert gram.layout == torch.strided
     torch.testing.assert_close(
-        overlap, product(*arguments, 300, 80), rtol=1e-5 if dtype == torch.float32 else 1e-12, atol=1e-12
+        gram, product(*arguments, 300, 80), rtol=1e-5 if dtype == torch.float32 else 1e-12, atol=1e-12
     )
 
 
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = entries(300, 80, 60, torch.float64)
     assert len(arguments[0]) >= CROWDED * 300
-    whole = overlap_of(*arguments, (300, 80))
+    whole = gram_of(*arguments, (300, 80))
     monkeypatch.setattr(overlap_module, "GRAM_BLOCK", 7 * 80)  # 7 samples each, the last block is shorter
-    torch.testing.assert_close(overlap_of(*arguments, (300, 80)), whole, rtol=1e-12, atol=1e-14)
+    torch.testing.assert_close(gram_of(*arguments, (300, 80)), whole, rtol=1e-12, atol=1e-14)
 
 
 @every_density
@@ -52,13 +52,13 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_is_sparse_where_points_are_many(each: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overlap_module, "DENSE_POINTS", 79)
     arguments = entries(300, 80, each, dtype)
-    overlap = overlap_of(*arguments, (300, 80))
-    assert overlap.layout == torch.sparse_coo
-    assert overlap.is_coalesced()
-    assert overlap.dtype == torch.float64
-    assert len(overlap.values()) <= 80 * 80
+    gram = gram_of(*arguments, (300, 80))
+    assert gram.layout == torch.sparse_coo
+    assert gram.is_coalesced()
+    assert gram.dtype == torch.float64
+    assert len(gram.values()) <= 80 * 80
     torch.testing.assert_close(
-        overlap.to_dense(), product(*arguments, 300, 80), rtol=1e-5 if dtype == torch.float32 else 1e-12, atol=1e-12
+        gram.to_dense(), product(*arguments, 300, 80), rtol=1e-5 if dtype == torch.float32 else 1e-12, atol=1e-12
     )
 
 
@@ -66,5 +66,5 @@ def test_it_is_sparse_where_points_are_many(each: int, dtype: torch.dtype, monke
 def test_no_entries_overlap_nowhere(points: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overlap_module, "DENSE_POINTS", points)
     none = torch.zeros(0, dtype=torch.int64)
-    overlap = overlap_of(none, none, torch.zeros(0), (5, 9))
-    assert torch.equal(overlap.to_dense() if overlap.is_sparse else overlap, torch.zeros(9, 9, dtype=torch.float64))
+    gram = gram_of(none, none, torch.zeros(0), (5, 9))
+    assert torch.equal(gram.to_dense() if gram.is_sparse else gram, torch.zeros(9, 9, dtype=torch.float64))

@@ -33,9 +33,9 @@ def test_no_minimum_lies_below_what_is_in_doubt(p: float, dtype: torch.dtype, ap
     problem, v = far(p, dtype, apart)
     v = v - problem.b @ v
     engine = DenseEngine(problem)
-    cell, slack = engine._two_nearest(v)
+    cell, margin = engine._two_nearest(v)
     cost = engine._cost_to(cell)
-    index, loss = doubtful(problem, v, cell, cost, slack, problem.squares)
+    index, loss = doubtful(problem, v, cell, cost, margin, problem.squares)
     lowest = torch.zeros(len(cell), dtype=torch.float64).index_add_(0, index, loss)
     truth = (pairwise_exact(problem.y.double(), problem.x.double(), p) - v).amin(1)
     assert bool((cost - v[cell] - lowest <= truth + 1e-13 * (1 + cost)).all())
@@ -66,7 +66,7 @@ def test_passes_from_differences_are_those_of_matrix_products(p: float) -> None:
     soft, expected = ours.soft(v, 0.3), dense.soft(v, 0.3)
     assert soft.dual == pytest.approx(expected.dual, rel=1e-12)
     torch.testing.assert_close(soft.mass, expected.mass)
-    torch.testing.assert_close(soft.overlap, expected.overlap)
+    torch.testing.assert_close(soft.gram, expected.gram)
     lists = [engine.lists(v, problem.a.new_full((300,), 0.5), problem.b) for engine in (ours, dense)]
     for found, wanted in zip(*lists, strict=True):
         torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
@@ -86,8 +86,8 @@ def test_few_samples_of_a_cloud_are_in_doubt() -> None:
         problem = make_problem(normal(50, d).float(), normal(2000, d, seed=1).float(), 2)
         v = 0.1 * normal(50, seed=2)
         engine = DenseEngine(problem)
-        cell, slack = engine._two_nearest(v)
-        index, _ = doubtful(problem, v, cell, engine._cost_to(cell), slack, problem.squares)
+        cell, margin = engine._two_nearest(v)
+        index, _ = doubtful(problem, v, cell, engine._cost_to(cell), margin, problem.squares)
         assert len(index) <= 0.05 * 2000
 
 
@@ -95,11 +95,11 @@ def test_bfloat16_products_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """`torch.set_float32_matmul_precision` lets products round to 8 or 11 bits on some devices."""
     problem, v = far(2.0, torch.float32, 0.0)
     engine = DenseEngine(problem)
-    cell, slack = engine._two_nearest(v)
+    cell, margin = engine._two_nearest(v)
     counts = []
     for precision in ("highest", "high", "medium"):
         monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda precision=precision: precision)
-        counts.append(len(doubtful(problem, v, cell, engine._cost_to(cell), slack, problem.squares)[0]))
+        counts.append(len(doubtful(problem, v, cell, engine._cost_to(cell), margin, problem.squares)[0]))
     assert counts == sorted(counts)
     assert counts[0] < counts[-1]
 

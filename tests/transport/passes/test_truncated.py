@@ -59,8 +59,8 @@ def test_sums_are_those_over_all_points(
     assert -1e-5 * eta <= ours.dual - theirs.dual <= lost * eta
     assert float((ours.mass - theirs.mass).abs().sum()) <= 2 * lost
     assert float(ours.mass.sum()) == pytest.approx(1, abs=1e-5)
-    assert ours.ambiguity == pytest.approx(theirs.ambiguity, abs=lost)
-    assert torch.equal(ours.overlap, ours.overlap.t()) or torch.allclose(ours.overlap, ours.overlap.t(), atol=1e-6)
+    assert ours.softness == pytest.approx(theirs.softness, abs=lost)
+    assert torch.equal(ours.gram, ours.gram.t()) or torch.allclose(ours.gram, ours.gram.t(), atol=1e-6)
 
 
 @every_power
@@ -73,18 +73,18 @@ def test_with_all_points_in_reach_sums_are_exact(p: float, monkeypatch: pytest.M
     assert lists.filled == 1
     ours, theirs = lists.soft(v, 0.3), engine.soft(v, 0.3)
     assert ours.dual == pytest.approx(theirs.dual, rel=1e-11)
-    assert ours.ambiguity == pytest.approx(theirs.ambiguity, rel=1e-9)
+    assert ours.softness == pytest.approx(theirs.softness, rel=1e-9)
     torch.testing.assert_close(ours.mass, theirs.mass, rtol=1e-9, atol=1e-12)
-    torch.testing.assert_close(ours.overlap, theirs.overlap, rtol=1e-8, atol=1e-12)
+    torch.testing.assert_close(ours.gram, theirs.gram, rtol=1e-8, atol=1e-12)
 
 
 def test_the_overlap_of_some_samples_stands_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     engine, v = some_engine(n=20, m=6000), some_potential(20)
     lists = lists_of(engine, v, 0.3)
     monkeypatch.setattr(candidates_module, "ENOUGH", 10**9)
-    whole = lists.soft(v, 0.3).overlap
+    whole = lists.soft(v, 0.3).gram
     monkeypatch.setattr(candidates_module, "ENOUGH", 200)
-    part = lists.soft(v, 0.3).overlap
+    part = lists.soft(v, 0.3).gram
     assert not torch.equal(part, whole)
     assert float((part - whole).norm()) <= 0.2 * float(whole.norm())
 

@@ -1,4 +1,4 @@
-"""The running potential of a stream, below the losses: steps, sums, boundaries, surprise."""
+"""The running potential of a stream, below the losses: steps, sums, boundaries, surprises."""
 
 import math
 
@@ -9,11 +9,11 @@ from torch import Tensor
 from torchcoreset.testing import NORMAL
 from torchcoreset.transport.passes.choose import make_engine
 from torchcoreset.transport.problem import Problem, make_problem
-from torchcoreset.transport.stream.batch import BatchSums, batch_sums, look_at, smoothed, worth_of
+from torchcoreset.transport.stream.batch import BatchSums, batch_sums, effective_size, look_at, smoothed
 from torchcoreset.transport.stream.boundaries import Boundaries, boundaries, carried
-from torchcoreset.transport.stream.state import GAIN, Running
-from torchcoreset.transport.stream.update import advance, begin, is_due, moved, rejuvenated, surprise
-from torchcoreset.transport.support import ceiling
+from torchcoreset.transport.stream.state import GAIN, StreamState
+from torchcoreset.transport.stream.update import advance, begin, chi_square, forget, is_due, moved
+from torchcoreset.transport.support import c_transform
 
 either_power = pytest.mark.parametrize("p", [1, 2])
 
@@ -22,13 +22,13 @@ def normal(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def begun(x: Tensor, y: Tensor, p: float = 2) -> tuple[Running, Problem]:
+def begun(x: Tensor, y: Tensor, p: float = 2) -> tuple[StreamState, Problem]:
     problem = make_problem(x, y, p)
     passes = make_engine(problem, "dense")
     return begin(passes, x, passes.hard(torch.zeros_like(problem.b)).mean), problem
 
 
-def sums_of(running: Running, x: Tensor, y: Tensor, a: Tensor | None = None) -> BatchSums:
+def sums_of(running: StreamState, x: Tensor, y: Tensor, a: Tensor | None = None) -> BatchSums:
     engine = make_engine(make_problem(x, y, 2, None, a), "dense")
     soft = smoothed(engine, running) if is_due(running) else None
     return batch_sums(engine.problem, running, look_at(engine, running.potential), soft)
@@ -48,7 +48,7 @@ def test_a_stream_begins_near_the_potential_of_its_first_batch(p: int) -> None:
 def test_cells_stay_where_they_are_when_points_move(p: int) -> None:
     x = NORMAL.optimal_points(6, p)
     running, _ = begun(x, NORMAL.quantile_sample(2000), p)
-    running = Running(**{**running.__dict__, "potential": NORMAL.potential(x, p)})
+    running = StreamState(**{**running.__dict__, "potential": NORMAL.potential(x, p)})
     for scale in (1e-2, 1e-3):
         shifted = x + scale * normal(6, 1)
         error = (
@@ -84,8 +84,8 @@ def test_sums_of_parts_add_up_to_those_of_the_whole() -> None:
     for name in ("value", "square", "mass"):
         total = sum(share * getattr(part, name) for share, part in zip(shares, parts, strict=True))
         torch.testing.assert_close(total, getattr(whole, name), atol=1e-12, rtol=1e-9)
-    overlap = sum(share * part.renewal.soft.overlap for share, part in zip(shares, parts, strict=True))
-    torch.testing.assert_close(overlap, whole.renewal.soft.overlap, atol=1e-12, rtol=1e-9)
+    gram = sum(share * part.renewal.soft.gram for share, part in zip(shares, parts, strict=True))
+    torch.testing.assert_close(gram, whole.renewal.soft.gram, atol=1e-12, rtol=1e-9)
 
 
 def test_a_step_is_newtons_times_the_gain() -> None:
@@ -110,7 +110,7 @@ def test_what_is_remembered_is_never_written_to() -> None:
     after = moved(running, x + 0.1, problem.b)
     for seed in range(6):
         after = advance(after, sums_of(after, x + 0.1, normal(50, 2, seed=seed)), problem.b, 0.0)
-    rejuvenated(after)
+    forget(after)
     assert all(torch.equal(getattr(running, name), value) for name, value in before.items())
 
 
@@ -127,11 +127,11 @@ def test_the_potential_stays_centred_over_ten_thousand_steps() -> None:
 def test_an_empty_cell_that_is_overdue_rises_to_the_nearest_sample() -> None:
     x = torch.tensor([[0.0], [1.0], [50.0]]).double()
     running, _ = begun(x[[0, 1, 1]] + torch.tensor([[0.0], [0.0], [0.1]]), normal(40, 1))
-    running = Running(**{**running.__dict__, "anchor": x, "overdue": torch.tensor([0.0, 0.0, 99.0]).double()})
+    running = StreamState(**{**running.__dict__, "anchor": x, "overdue": torch.tensor([0.0, 0.0, 99.0]).double()})
     y = normal(40, 1, seed=2)
     sums = sums_of(running, x, y)
-    assert sums.ceiling is not None
-    assert sums.ceiling[:2].isinf().all()
+    assert sums.c_transform is not None
+    assert sums.c_transform[:2].isinf().all()
     after = advance(running, sums, torch.full((3,), 1 / 3).double(), 0.0)
     reduced = (y - x.t()).square() - after.potential
     assert float((reduced[:, 2] - reduced[:, :2].amin(1)).min()) < 2.0
@@ -141,7 +141,7 @@ def test_the_ceiling_is_the_highest_potential_that_leaves_a_cell_empty() -> None
     problem = make_problem(normal(3, 1), normal(30, 1, seed=1))
     cells = make_engine(problem, "dense").hard(torch.tensor([0.0, 0.0, -1e3]).double())
     part = cells.cost - torch.tensor([0.0, 0.0, -1e3]).double()[cells.cell]
-    top = float(ceiling(problem, part, torch.tensor([False, False, True]))[2])
+    top = float(c_transform(problem, part, torch.tensor([False, False, True]))[2])
     engine = make_engine(problem, "dense")
     assert engine.hard(torch.tensor([0.0, 0.0, top - 1e-9], dtype=torch.float64)).mass[2] == 0
     assert engine.hard(torch.tensor([0.0, 0.0, top + 1e-9], dtype=torch.float64)).mass[2] > 0
@@ -152,19 +152,19 @@ def test_surprise_is_a_standard_normal_of_independent_masses_and_large_of_others
     generator = torch.Generator().manual_seed(0)
     drawn = torch.multinomial(b, 200 * 1000, replacement=True, generator=generator).view(1000, 200)
     masses = torch.stack([(drawn == i).double().mean(1) for i in range(4)], 1)
-    z = torch.tensor([surprise(b - mass, b, 1 / 200) for mass in masses])
+    z = torch.tensor([chi_square(b - mass, b, 1 / 200) for mass in masses])
     assert abs(float(z.mean())) < 0.15
     assert 0.85 < float(z.std()) < 1.15
-    assert surprise(torch.tensor([0.1, -0.1, 0.0, 0.0]).double(), b, 1 / 200) > 4
-    assert surprise(torch.tensor([0.1, -0.1, 0.0, 0.0]).double(), b, 1 / 3) == 0
-    assert surprise(torch.zeros(1), torch.ones(1), 1e-3) == 0
+    assert chi_square(torch.tensor([0.1, -0.1, 0.0, 0.0]).double(), b, 1 / 200) > 4
+    assert chi_square(torch.tensor([0.1, -0.1, 0.0, 0.0]).double(), b, 1 / 3) == 0
+    assert chi_square(torch.zeros(1), torch.ones(1), 1e-3) == 0
 
 
 def test_the_worth_of_a_batch() -> None:
     x, y = normal(2, 1), normal(4, 1)
-    assert worth_of(make_problem(x, y)) == 4
-    assert worth_of(make_problem(x, y, 2, None, torch.tensor([1.0, 1.0, 0.0, 0.0]))) == pytest.approx(2)
-    assert math.isfinite(worth_of(make_problem(x, y, 2, None, torch.tensor([1.0, 0.0, 0.0, 0.0]))))
+    assert effective_size(make_problem(x, y)) == 4
+    assert effective_size(make_problem(x, y, 2, None, torch.tensor([1.0, 1.0, 0.0, 0.0]))) == pytest.approx(2)
+    assert math.isfinite(effective_size(make_problem(x, y, 2, None, torch.tensor([1.0, 0.0, 0.0, 0.0]))))
 
 
 @pytest.mark.parametrize("p", [1, 1.5, 2])

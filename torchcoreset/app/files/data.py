@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...coresets import load_npz, load_tensors
-from ...sources import RepeatedRows, Source, as_source, mark_of
+from ...sources import RepeatedRows, Source, as_source, fingerprint_of
 from ...sources.files import Dialect, csv_options, dialect_of, open_blocks, pyarrow, usable
 from ..settings import Common, UsageError, argument, nearest, option
 from .examples import PREFIX, example_table
@@ -171,7 +171,7 @@ def _from_columns(settings: DataSettings, columns: dict[str, NDArray[Any]]) -> T
     source = _source(settings, rows, weights)
     labels = None if chosen.label is None else whole(columns[chosen.label])
     named = (chosen.label, chosen.weights)
-    return Table(settings.data, source, tuple(chosen.features), labels, *named, mark_of(source))
+    return Table(settings.data, source, tuple(chosen.features), labels, *named, fingerprint_of(source))
 
 
 def _from_arrow(settings: DataSettings, path: Path, kind: str) -> Table:
@@ -185,7 +185,7 @@ def _from_arrow(settings: DataSettings, path: Path, kind: str) -> Table:
     if source.dimension != len(columns):  # columns of vectors
         columns = [f"x{k}" for k in range(source.dimension or 0)]
     labels = None if chosen.label is None else _arrow_column(path, chosen.label, dialect)
-    return Table(path.name, source, tuple(columns), labels, chosen.label, chosen.weights, mark_of(source))
+    return Table(path.name, source, tuple(columns), labels, chosen.label, chosen.weights, fingerprint_of(source))
 
 
 def _no_numbers(name: str, text: list[str], chosen: _Chosen, schema: Any) -> str:
@@ -267,7 +267,7 @@ def _from_arrays(settings: DataSettings, path: Path, kind: str) -> Table:
         for flag, key, found in (("label", settings.label, chosen.label), ("weights", settings.weights, chosen.weights))
     )
     found = None if labels is None else whole(labels)
-    return Table(path.name, source, tuple(chosen.features), found, label, weight, mark_of(source))
+    return Table(path.name, source, tuple(chosen.features), found, label, weight, fingerprint_of(source))
 
 
 def load_arrays(path: Path) -> dict[str, Any]:

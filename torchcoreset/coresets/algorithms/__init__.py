@@ -3,6 +3,7 @@
 `cells` finds the best place for a point in its cell, `cell_sizes` follows how large cells are.
 """
 
+from . import averaging
 from .averaging import AveragedFixedPoint
 from .cell_sizes import CellSizes
 from .fixed_point import LOOSEST, FixedPoint
@@ -17,4 +18,5 @@ __all__ = [
     "GradientDescent",
     "OptimizerFactory",
     "StochasticDescent",
+    "averaging",
 ]

@@ -71,7 +71,7 @@ class FixedPoint:
         )  # fmt: skip
         result = solve(  # what a step needs is centres, which a plan that is not as good as hoped has as well
             problem, tolerance=self.accuracy, exact=False, start=self.potential, max_steps=100, engine=self.engine,
-            roughly=True,
+            accept_near_optimal=True,
         )  # fmt: skip
         self.potential = result.potential
         return result

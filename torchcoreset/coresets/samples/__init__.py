@@ -1,6 +1,16 @@
 """The samples that a build holds in memory, in one process (`loaded`) or several (`ranked_rows`)."""
 
-from .loaded import HELD, HELD_PER_POINT, LINE_HELD, Held, hold, hold_part, materialized, most_of_file
+from .loaded import HELD, HELD_PER_POINT, LINE_HELD, LoadedSamples, hold, hold_part, loaded_rows, most_of_file
 from .ranked_rows import WHY
 
-__all__ = ["HELD", "HELD_PER_POINT", "LINE_HELD", "WHY", "Held", "hold", "hold_part", "materialized", "most_of_file"]
+__all__ = [
+    "HELD",
+    "HELD_PER_POINT",
+    "LINE_HELD",
+    "WHY",
+    "LoadedSamples",
+    "hold",
+    "hold_part",
+    "loaded_rows",
+    "most_of_file",
+]

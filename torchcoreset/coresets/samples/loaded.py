@@ -22,7 +22,7 @@ ALIKE = ("columns of samples", "use of sample_weights", "dtype of samples")  # o
 
 
 @dataclass(frozen=True)
-class Held:
+class LoadedSamples:
     """What is held here.
 
     Attributes:
@@ -47,11 +47,11 @@ class Held:
         return self.rows.size or len(self.y)
 
 
-def hold(source: Any, sample_weights: Any, size: int, samples: int | None, generator: Generator) -> Held:
+def hold(source: Any, sample_weights: Any, size: int, samples: int | None, generator: Generator) -> LoadedSamples:
     """What this process holds of a source to build `size` points."""
     read = as_source(source, sample_weights)
-    y, a = materialized(read, size, samples, generator)
-    return Held(y, a, as_source(y, a), read, read.endless, generator)
+    y, a = loaded_rows(read, size, samples, generator)
+    return LoadedSamples(y, a, as_source(y, a), read, read.endless, generator)
 
 
 def hold_part(
@@ -62,7 +62,7 @@ def hold_part(
     samples: int | None,
     generator: Generator,
     settings: Mapping[str, Any],
-) -> Held:
+) -> LoadedSamples:
     """What this rank holds, of `samples` on all of them.
 
     Args:
@@ -78,7 +78,7 @@ def hold_part(
     own = generator_of(ranks, generator)
 
     def draw() -> tuple[tuple[Tensor, Tensor | None], tuple[float, ...]]:
-        y, a = materialized(read, size, share, own, ranks.size)
+        y, a = loaded_rows(read, size, share, own, ranks.size)
         # By its precision: float16 and bfloat16 have as many bits, and rows travel as bytes.
         facts = (y.shape[1], a is not None, torch.finfo(y.dtype).eps, read.endless)
         return (y, a), tuple(map(float, facts))
@@ -87,10 +87,10 @@ def hold_part(
     check_same(ALIKE, facts)
     if a is not None:
         a = a * total_of(sample_weights)
-    return Held(y, a, RankedRows(ranks, y, a), read, bool(facts[:, -1].all()), own)
+    return LoadedSamples(y, a, RankedRows(ranks, y, a), read, bool(facts[:, -1].all()), own)
 
 
-def materialized(
+def loaded_rows(
     source: Source, size: int, samples: int | None, generator: Generator, parts: int = 1
 ) -> tuple[Tensor, Tensor | None]:
     """The samples to hold in memory, and their weights; where nobody says how many, one of so many parts of them."""

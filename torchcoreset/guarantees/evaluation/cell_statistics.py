@@ -22,12 +22,12 @@ import torch
 from torch import Tensor
 
 from ...deterministic import mass_by_cell
-from ...transport.flow import within_quota
-from ...transport.passes import HardPass
+from ...transport.flow import within_limits
+from ...transport.passes import LaguerreCells
 from ...transport.ranks import Ranks
 
-QUOTA = 16  # candidates of every cell
-SPREADS = 4.0  # standard deviations of a cell's surplus that its candidates should cover
+PER_CELL = 16  # candidates of every cell
+SPREADS = 4.0  # standard deviations of a cell's excess that its candidates should cover
 MOST_ELEMENTS = 1 << 25  # of the float64 costs of all candidates to all points: 256 MiB
 MANY = 2048  # points beyond which costs to all of them are too many
 MOST_LISTED = 1 << 18  # candidates where the costs are listed instead
@@ -41,7 +41,7 @@ class Candidates:
         y: (k, d) samples.
         mass: (k,) their weights.
         cell: (k,) their cells.
-        slack: (k,) what each loses by leaving for the second nearest point.
+        margin: (k,) what each loses by leaving for the second nearest point.
         cost: (k,) cost to the point of the cell.
         image: (k, d') what a map makes of the samples, or (k, 0).
         image_cost: (k,) cost between the images, 0 without a map.
@@ -50,7 +50,7 @@ class Candidates:
     y: Tensor
     mass: Tensor
     cell: Tensor
-    slack: Tensor
+    margin: Tensor
     cost: Tensor
     image: Tensor
     image_cost: Tensor
@@ -61,16 +61,16 @@ class Candidates:
 
     def parts(self) -> tuple[Tensor, ...]:
         """All columns."""
-        return (self.y, self.mass, self.cell, self.slack, self.cost, self.image, self.image_cost)
+        return (self.y, self.mass, self.cell, self.margin, self.cost, self.image, self.image_cost)
 
 
 def candidates(
-    y: Tensor, mass: Tensor, cells: HardPass, image: Tensor | None = None, image_cost: Tensor | None = None
+    y: Tensor, mass: Tensor, cells: LaguerreCells, image: Tensor | None = None, image_cost: Tensor | None = None
 ) -> Candidates:
     """All samples of a batch, with the cells of the potential."""
     if image is None or image_cost is None:
         image, image_cost = y.new_empty(len(y), 0), torch.zeros_like(cells.cost)
-    return Candidates(y, mass, cells.cell, cells.slack.double(), cells.cost, image, image_cost)
+    return Candidates(y, mass, cells.cell, cells.margin.double(), cells.cost, image, image_cost)
 
 
 def joined(several: list[Candidates]) -> Candidates:
@@ -78,7 +78,7 @@ def joined(several: list[Candidates]) -> Candidates:
     return Candidates(*(torch.cat(parts) for parts in zip(*(one.parts() for one in several), strict=True)))
 
 
-class Ledger:
+class CellStatistics:
     """Masses, cost sums and candidates of the cells.
 
     Args:
@@ -103,11 +103,11 @@ class Ledger:
         self.cost, self.image_cost = b.new_zeros(n), b.new_zeros(n)
         self._held: list[Candidates] = []  # put together when they are pruned: a copy for every batch took longest
         spread = (expected * b).sqrt() + expected * (b / fitted).sqrt()
-        quota = QUOTA + SPREADS * math.sqrt(uneven) * spread
+        per_cell = PER_CELL + SPREADS * math.sqrt(uneven) * spread
         most = MOST_LISTED if n > MANY else MOST_ELEMENTS // n
-        self.short = n > MANY or float(quota.sum()) > most
-        self._quota = quota * min(1.0, most / float(quota.sum()))
-        self._threshold = torch.full_like(b, math.inf)  # slack beyond which a sample is no candidate
+        self.short = n > MANY or float(per_cell.sum()) > most
+        self._per_cell = per_cell * min(1.0, most / float(per_cell.sum()))
+        self._threshold = torch.full_like(b, math.inf)  # margin beyond which a sample is no candidate
 
     @property
     def total(self) -> float:
@@ -121,30 +121,30 @@ class Ledger:
         self.mass += mass_by_cell(cell, batch.mass, n)
         self.cost += mass_by_cell(cell, batch.mass * batch.cost, n)
         self.image_cost += mass_by_cell(cell, batch.mass * batch.image_cost, n)
-        self._held.append(batch.picked((batch.slack <= self._threshold[cell]).nonzero()[:, 0]))
-        if sum(len(one.cell) for one in self._held) > 2 * float(self._quota.sum()):
+        self._held.append(batch.picked((batch.margin <= self._threshold[cell]).nonzero()[:, 0]))
+        if sum(len(one.cell) for one in self._held) > 2 * float(self._per_cell.sum()):
             self._prune()
 
     def join(self, ranks: Ranks) -> None:
-        """Take in the ledgers of all ranks, which are of the same points; each has kept the quota of all samples."""
+        """Take in the statistics of all ranks, of the same points; each has kept as many as all samples need."""
         sums = (self.count, self.mass, self.cost, self.image_cost)
         self.count, self.mass, self.cost, self.image_cost = ranks.total(*sums)
         columns = zip(*ranks.gather(*self.finish().parts()), strict=True)
         self._held = [Candidates(*(torch.cat(parts) for parts in columns))]
 
     def finish(self) -> Candidates:
-        """The candidates within their quota, after the last batch."""
+        """The candidates within the limits of their cells, after the last batch."""
         self._prune()
         return self._held[0]
 
     def _prune(self) -> None:
-        """Keep the quota of each cell: those with the least slack."""
+        """Keep as many of each cell as its limit says: those with the least margin."""
         held = joined(self._held)
-        order = torch.argsort(held.slack)
+        order = torch.argsort(held.margin)
         order = order[torch.argsort(held.cell[order], stable=True)]
-        held = held.picked(order[within_quota(held.cell[order], self._quota)])
-        full = torch.bincount(held.cell, minlength=len(self.b)) + 1 > self._quota
-        largest = torch.full_like(self.b, -math.inf).scatter_reduce_(0, held.cell, held.slack, "amax")
+        held = held.picked(order[within_limits(held.cell[order], self._per_cell)])
+        full = torch.bincount(held.cell, minlength=len(self.b)) + 1 > self._per_cell
+        largest = torch.full_like(self.b, -math.inf).scatter_reduce_(0, held.cell, held.margin, "amax")
         self._threshold = torch.where(full, largest, math.inf)
         self._held = [held]
 

@@ -1,6 +1,6 @@
-"""From a ledger to a feasible plan on all fresh samples, and what it costs: surplus moved along shortest paths.
+"""From statistics of cells to a feasible plan on all fresh samples, and its cost: excess moved along shortest paths.
 
-Where points are so many that the ledger has no room for all candidates, and the samples few enough to be kept, their
+Where points are so many that there is no room for all candidates, and the samples few enough to be kept, their
 transport is solved instead.
 
 x (n, d) points      b (n,) weights      v (n,) potential      c cost      f a map, of which there may be none
@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from ...transport import paired, pairwise_exact, solve
-from ...transport.flow import DUST, Lists, balance, balance_lists, spread
+from ...transport.flow import MASS_TOLERANCE, ArcLists, balance, balance_lists, spread
 from ...transport.ranks import Ranks, problem_on
-from .cell_statistics import MANY, Candidates, Ledger
+from .cell_statistics import MANY, Candidates, CellStatistics
 
 LEAST = 1e-6  # of the value: what detours may cost in any case
 SHARP, LOOSE = 0.25, 1e-2  # standard errors, and part of the value, that a solved plan may be above the best
@@ -35,7 +35,7 @@ class Plan:
         image_value: sum pi |f(y) - f(x)|^p; 0 without a map.
         moved: mass that does not go to its cell.
         cell_mass: (n,) mass of the cells.
-        cost_share: (n,) part of the cost within each cell, before the surplus is moved.
+        cost_share: (n,) part of the cost within each cell, before the excess is moved.
     """
 
     value: float
@@ -46,38 +46,38 @@ class Plan:
 
 
 def feasible_plan(
-    ledger: Ledger, x: Tensor, v: Tensor, p: float, image: Tensor | None = None, *, error: float = 0.0
+    statistics: CellStatistics, x: Tensor, v: Tensor, p: float, image: Tensor | None = None, *, error: float = 0.0
 ) -> Plan:
-    """Balance the cells of a ledger.
+    """Balance the cells of these statistics.
 
     Args:
-        ledger: after the last batch.
+        statistics: after the last batch.
         x: (n, d) points, float64, in the coordinates of the samples.
-        v: (n,) the potential whose cells the ledger holds.
+        v: (n,) the potential whose cells the statistics holds.
         p: power of the cost.
         image: (n, d') what a map makes of the points.
         error: standard error of the value, far below which shorter paths are not worth their time.
     """
-    n, total = len(x), ledger.total
-    held = ledger.finish()
-    others, mean, image_mean = ledger.others(held)
+    n, total = len(x), statistics.total
+    held = statistics.finish()
+    others, mean, image_mean = statistics.others(held)
     some = (others > 0).nonzero()[:, 0]
     cell = torch.cat((held.cell, some))
     mass = torch.cat((held.mass, others[some])) / total
     # Masses and weights are rounded numbers: the rest goes to where a plan can move it.
-    surplus = ledger.mass / total - ledger.b
-    surplus -= surplus.sum() / n
-    budget = max(WASTED * error, LEAST * float(ledger.cost.sum()) / total)
-    arrays = (cell.cpu().numpy(), mass.cpu().numpy(), surplus.cpu().numpy(), v.cpu().numpy())
+    excess = statistics.mass / total - statistics.b
+    excess -= excess.sum() / n
+    budget = max(WASTED * error, LEAST * float(statistics.cost.sum()) / total)
+    arrays = (cell.cpu().numpy(), mass.cpu().numpy(), excess.cpu().numpy(), v.cpu().numpy())
     if n > MANY:
-        moved = balance_lists(_lists(held, some, mean, x, v, p), *arrays, allowance=0.0, budgets=[budget])
+        moved = balance_lists(_lists(held, some, mean, x, v, p), *arrays, arc_tolerance=0.0, suboptimality=[budget])
     else:
         costs = torch.cat((pairwise_exact(held.y, x, p), _minkowski(mean, x, some, p)))
-        moved = balance(costs.cpu().numpy(), *arrays, allowance=0.0, budgets=[budget])
+        moved = balance(costs.cpu().numpy(), *arrays, arc_tolerance=0.0, suboptimality=[budget])
     rows, cols, sent = moved.rows, moved.cols, moved.mass
-    excess = np.bincount(cols, weights=sent, minlength=n) - ledger.b.cpu().numpy()
-    if np.abs(excess).max() > 10 * DUST / n:
-        rows, cols, sent = spread(rows, cols, sent, excess)
+    left = np.bincount(cols, weights=sent, minlength=n) - statistics.b.cpu().numpy()
+    if np.abs(left).max() > 10 * MASS_TOLERANCE / n:
+        rows, cols, sent = spread(rows, cols, sent, left)
     entries = tuple(torch.from_numpy(array).to(x.device) for array in (rows, cols, sent))
     value = _value(entries, held.y, some, mean, x, p)
     image_value = 0.0 if image is None else _value(entries, held.image, some, image_mean, image, p)
@@ -86,13 +86,13 @@ def feasible_plan(
         value,
         image_value,
         float(entries[2][~stays].sum()),
-        ledger.mass / total,
-        _cost_share(ledger),
+        statistics.mass / total,
+        _cost_share(statistics),
     )
 
 
 def solved_plan(
-    ledger: Ledger,
+    statistics: CellStatistics,
     kept: Candidates,
     x: Tensor,
     v: Tensor,
@@ -107,7 +107,7 @@ def solved_plan(
     """The transport of all fresh samples, solved from the potential that came before them.
 
     Args:
-        ledger: after the last batch.
+        statistics: after the last batch.
         kept: all samples, or those of this rank.
         engine: as in `transport`.
         ranks: those that have kept the others.
@@ -115,21 +115,21 @@ def solved_plan(
         weighted: whether samples have weights of their own, on any rank.
     """
     mass = kept.mass if weighted else None
-    problem = problem_on(ranks, "certify", x, kept.y, p, ledger.b, mass, dtype=torch.float64, state=v)
-    mean = float(ledger.cost.sum()) / ledger.total
+    problem = problem_on(ranks, "certify", x, kept.y, p, statistics.b, mass, dtype=torch.float64, state=v)
+    mean = float(statistics.cost.sum()) / statistics.total
     tolerance = min(max(SHARP * error / mean, LEAST), LOOSE) if mean > 0 else LOOSE
     found = solve(problem, tolerance=tolerance, exact=False, start=v, max_steps=100, engine=engine)
-    sums = ledger.b.new_zeros(2)
+    sums = statistics.b.new_zeros(2)
     for rows, cols, mass in found.plan.blocks():
         sums[0] += mass[cols != kept.cell[rows]].sum()
         if image is not None:
             sums[1] += mass @ paired(kept.image[rows], image[cols], p)
     moved, image_value = problem.totals(sums).tolist()
-    return Plan(found.value, image_value, moved, ledger.mass / ledger.total, _cost_share(ledger))
+    return Plan(found.value, image_value, moved, statistics.mass / statistics.total, _cost_share(statistics))
 
 
-def _cost_share(ledger: Ledger) -> Tensor:
-    return ledger.cost / ledger.cost.sum().clamp(min=1e-300)
+def _cost_share(statistics: CellStatistics) -> Tensor:
+    return statistics.cost / statistics.cost.sum().clamp(min=1e-300)
 
 
 def _minkowski(mean: Tensor, x: Tensor, some: Tensor, p: float) -> Tensor:
@@ -155,7 +155,7 @@ def _value(entries: tuple[Tensor, ...], y: Tensor, some: Tensor, mean: Tensor, x
     return total + float(part @ bound)
 
 
-def _lists(held: Candidates, some: Tensor, mean: Tensor, x: Tensor, v: Tensor, p: float) -> Lists:
+def _lists(held: Candidates, some: Tensor, mean: Tensor, x: Tensor, v: Tensor, p: float) -> ArcLists:
     """Where each candidate, and what is left of each cell, may go: the nearest in c - v, its own cell among them."""
     count = min(LISTED, len(x))
     rows, cols, costs = [], [], []
@@ -170,7 +170,7 @@ def _lists(held: Candidates, some: Tensor, mean: Tensor, x: Tensor, v: Tensor, p
         cols.append(col.flatten())
         costs.append(table.gather(1, col).flatten())
     offsets = torch.arange(len(held.y) + len(some) + 1, device=x.device) * count
-    return Lists(offsets.cpu().numpy(), torch.cat(cols).cpu().numpy(), torch.cat(costs).cpu().numpy())
+    return ArcLists(offsets.cpu().numpy(), torch.cat(cols).cpu().numpy(), torch.cat(costs).cpu().numpy())
 
 
 def _table(held: Candidates, some: Tensor, mean: Tensor, x: Tensor, p: float, start: int, stop: int) -> Tensor:

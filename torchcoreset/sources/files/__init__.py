@@ -8,10 +8,9 @@ from .csv import CsvSource, Dialect, csv_options, dialect_of, open_blocks
 from .formats import open_file
 from .npy import NpySource
 from .parquet import ParquetSource
-from .source import POOL_ELEMENTS, FileSource
+from .source import FileSource
 
 __all__ = [
-    "POOL_ELEMENTS",
     "CsvSource",
     "Dialect",
     "FileSource",

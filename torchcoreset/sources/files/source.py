@@ -10,9 +10,7 @@ from torch import Generator, Tensor
 
 from ...tensors import check_count, check_finite
 from ..randomness import permutation
-from ..tables import RandomAccessSource
-
-POOL_ELEMENTS = 1 << 25  # numbers held while reading: 128 MiB in float32
+from ..tables import POOL_ELEMENTS, RandomAccessSource
 
 
 class FileSource(RandomAccessSource):

@@ -11,6 +11,7 @@ from ...tensors import check_count, normalised, real_tensor
 from ..randomness import permutation, proportional, subset
 from ..source import Source
 
+POOL_ELEMENTS = 1 << 25  # numbers of rows held while files are read: 128 MiB in float32
 MASSES = (1e-200, 1e200)  # beyond these a sum of weights is of no use as a scale
 
 

@@ -9,9 +9,8 @@ import torch
 from torch import Generator, Tensor
 
 from ...tensors import check_count
-from ..files import POOL_ELEMENTS
 from ..randomness import permutation
-from .random_access import RandomAccessSource
+from .random_access import POOL_ELEMENTS, RandomAccessSource
 
 MOST = 1 << 40  # rows in all; their numbers are drawn as a permutation, which memory ends long before
 

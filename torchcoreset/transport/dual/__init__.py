@@ -5,9 +5,9 @@ flow where Newton would be lost; on the `line` sorting solves the problem.
 """
 
 from .coarse_to_fine import COARSE, LEAST_SAMPLES, coarse_potential, coarse_sample
-from .hessian import HELD, Curvature, Factorised, Learning, Postponed, curvature_of
+from .hessian import HELD, Curvature, Factorised, LazyHessian, LimitedMemory, curvature_of
 from .line import sorted_transport
-from .newton import LOOSE, UNDECIDED, anneal, climb, next_eta, settle, target_ambiguity
+from .newton import LOOSE, UNDECIDED, anneal, newton_steps, next_eta, settle, target_softness
 
 __all__ = [
     "COARSE",
@@ -17,15 +17,15 @@ __all__ = [
     "UNDECIDED",
     "Curvature",
     "Factorised",
-    "Learning",
-    "Postponed",
+    "LazyHessian",
+    "LimitedMemory",
     "anneal",
-    "climb",
     "coarse_potential",
     "coarse_sample",
     "curvature_of",
+    "newton_steps",
     "next_eta",
     "settle",
     "sorted_transport",
-    "target_ambiguity",
+    "target_softness",
 ]

@@ -14,7 +14,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ..passes import Engine, SoftPass
+from ..passes import Engine, SmoothedCells
 from ..problem import Problem
 from .newton import LOOSE, TIGHT, anneal
 
@@ -22,8 +22,8 @@ FEWER = 8  # points that one of the next coarser problem stands for
 FEWEST = 32  # points of the coarsest problem: below 256 points a start from nothing is faster (measured)
 COARSE, MANY = 20, 1 << 17  # samples a point, and samples beyond which half as many do: their lists fill a GiB
 LEAST_SAMPLES = 1024
-SPLIT = 0.6  # ambiguity at which a coarser problem hands over
-BROAD, BROAD_SPLIT = 5, 0.4  # samples a point, and ambiguity to reach with them, while each sample goes to many points
+SPLIT = 0.6  # softness at which a coarser problem hands over
+BROAD, BROAD_SPLIT = 5, 0.4  # samples a point, and softness to reach with them, while each sample goes to many points
 
 
 def coarse_sample(engine: Engine) -> Engine:
@@ -32,7 +32,7 @@ def coarse_sample(engine: Engine) -> Engine:
     return engine.subsample(max(LEAST_SAMPLES, min(count, max(count // 2, MANY))))
 
 
-def coarse_potential(engine: Engine, least: float, target: float | None = None) -> tuple[Tensor, SoftPass, float]:
+def coarse_potential(engine: Engine, least: float, target: float | None = None) -> tuple[Tensor, SmoothedCells, float]:
     """A potential (n,) for a few samples a point, its soft pass and its smoothing; as `anneal`.
 
     Masses are right where these are all samples, and else nearly: more samples follow.

@@ -1,6 +1,6 @@
 """The Newton direction: a linear system with the Hessian of the smoothed semi-dual.
 
-    H (n, n) minus the Hessian, (diag - overlap) / eta      g (n,) gradient      H^-1 g direction
+    H (n, n) minus the Hessian, (diag - gram) / eta      g (n,) gradient      H^-1 g direction
 
 H is a graph Laplacian in which two points are joined by the samples that both of them want. Kept in float64, with the
 diagonal taken as the row sums of the off-diagonal part, it is positive semi-definite whatever the rounding. It is
@@ -18,7 +18,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ..passes import SoftPass
+from ..passes import SmoothedCells
 
 HOLDS = tuple(10.0**k for k in range(-4, 3))  # parts of the diagonal that are added until no point is sent too far
 HELD = 0.01  # of a point's mass: its least diagonal, which holds back what no sample is undecided about
@@ -45,13 +45,13 @@ class Curvature(ABC):
         """The same: others are made when they are first asked for."""
         return self
 
-    def highest_rise(self, g: Tensor) -> float:
+    def predicted_increase(self, g: Tensor) -> float:
         """What the Newton direction promises to raise the dual by at most, if that is known without it."""
         return math.inf
 
     @abstractmethod
     def solution(self, g: Tensor, hold: float = 0.0) -> Tensor:
-        """A solution of ((1 + hold) diag - overlap) d = g, up to a constant."""
+        """A solution of ((1 + hold) diag - gram) d = g, up to a constant."""
 
 
 def _cut(direction: Tensor, length: float) -> Tensor:
@@ -59,13 +59,13 @@ def _cut(direction: Tensor, length: float) -> Tensor:
     return direction - direction.mean()
 
 
-def curvature_of(soft: SoftPass, eta: float, b: Tensor) -> Curvature:
+def curvature_of(soft: SmoothedCells, eta: float, b: Tensor) -> Curvature:
     """The curvature that a soft pass has gathered, for points of weights b (n,)."""
     least = HELD * torch.maximum(b, soft.mass)
-    return Sparse(soft.overlap, eta, least) if soft.overlap.is_sparse else Factorised(soft.overlap, eta, least)
+    return Sparse(soft.gram, eta, least) if soft.gram.is_sparse else Factorised(soft.gram, eta, least)
 
 
-class Postponed:
+class LazyHessian:
     """A curvature that is made when it is first asked for: what is in the right cells but for few needs none.
 
     Args:
@@ -78,19 +78,19 @@ class Postponed:
         self.ready = functools.cache(make)
         self._degree, self._eta = degree, eta
 
-    def highest_rise(self, g: Tensor) -> float:
+    def predicted_increase(self, g: Tensor) -> float:
         """That of points on their own, and more for what has to pass through others on its way."""
         return THROUGH * self._eta * float((g.square() / self._degree).sum()) / 2
 
 
-class Learning(Curvature):
+class LimitedMemory(Curvature):
     """A curvature that learns from the steps that are made with it.
 
     Clusters exchange so few samples that a subsample may hold none: how many change cell shows on the way. Source:
     Nocedal (1980), updating quasi-Newton matrices with limited storage.
     """
 
-    def __init__(self, curvature: Curvature | Postponed) -> None:
+    def __init__(self, curvature: Curvature | LazyHessian) -> None:
         self._curvature = curvature
         self._steps: list[tuple[Tensor, Tensor, Tensor]] = []
 
@@ -100,8 +100,8 @@ class Learning(Curvature):
         if bool(product > 0):  # never negative, for the semi-dual is concave
             self._steps.append((step, self.eta * change, product))
 
-    def highest_rise(self, g: Tensor) -> float:
-        return self._curvature.highest_rise(g)
+    def predicted_increase(self, g: Tensor) -> float:
+        return self._curvature.predicted_increase(g)
 
     def solve(self, g: Tensor, trust: float) -> Tensor:
         """As of every curvature, but held back by a larger diagonal before anything is cut.
@@ -133,14 +133,14 @@ class Factorised(Curvature):
     """A Cholesky factor.
 
     Args:
-        overlap: (n, n) dense.
+        gram: (n, n) dense.
         eta: the smoothing.
         least: (n,) lower bound of the diagonal.
     """
 
-    def __init__(self, overlap: Tensor, eta: float, least: Tensor) -> None:
+    def __init__(self, gram: Tensor, eta: float, least: Tensor) -> None:
         self.eta = eta
-        laplacian = -overlap
+        laplacian = -gram
         laplacian.fill_diagonal_(0)
         diagonal = torch.maximum(-laplacian.sum(1), least)
         mean = diagonal.mean()
@@ -182,16 +182,16 @@ class Sparse(Curvature):
     """Conjugate gradients, preconditioned by the diagonal.
 
     Args:
-        overlap: (n, n) sparse COO, coalesced.
+        gram: (n, n) sparse COO, coalesced.
         eta: the smoothing.
         least: (n,) lower bound of the diagonal.
     """
 
-    def __init__(self, overlap: Tensor, eta: float, least: Tensor) -> None:
+    def __init__(self, gram: Tensor, eta: float, least: Tensor) -> None:
         self.eta = eta
-        rows, cols = overlap.indices()
+        rows, cols = gram.indices()
         apart = rows != cols
-        self._pairs = _product(rows[apart], cols[apart], overlap.values()[apart], len(least))
+        self._pairs = _product(rows[apart], cols[apart], gram.values()[apart], len(least))
         degree = self._pairs(torch.ones_like(least))
         self._diagonal = torch.maximum(degree, least)
         self._diagonal += 1e-6 * self._diagonal.mean()

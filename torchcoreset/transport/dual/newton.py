@@ -13,9 +13,9 @@ import math
 import torch
 from torch import Tensor
 
-from ..passes import SoftEngine, SoftPass
+from ..passes import SmoothedCells, SoftEngine
 from .hessian import Curvature, curvature_of
-from .start import untangled
+from .start import flow_start
 
 SHRINK = 4.0  # eta divided by this at each stage: 2 is safer and slower, 8 needs more line search (measured)
 STAGES = 26  # 4^26 is 2^52: more than float64 can tell apart
@@ -24,7 +24,7 @@ STEPS = 12  # a stage
 STARVED = 1.0  # |log(mass / b)| of the worst point from which Sinkhorn's step is taken
 HALVINGS = 8  # of one step
 PATIENCE, LOST = 3, 1.0  # steps after which a relative mass error above this will not go away by itself
-TANGLED = 4096  # points up to which surplus is moved explicitly instead
+TANGLED = 4096  # points up to which excess is moved explicitly instead
 UNTANGLING = 10.0  # passes that must be left for it, since it takes as long as many
 LOOSE = 0.5  # largest relative error of a point's mass at which a coarse stage hands over to the next
 TIGHT = 0.05  # and the last stage of a level ends
@@ -38,9 +38,9 @@ def relative_error(g: Tensor, b: Tensor) -> float:
     return float((g.abs() / b.clamp(min=0.01 / len(b))).max())
 
 
-def climb(
-    engine: SoftEngine, v: Tensor, eta: float, target: float, enough: float = 0.0, soft: SoftPass | None = None
-) -> tuple[Tensor, SoftPass]:
+def newton_steps(
+    engine: SoftEngine, v: Tensor, eta: float, target: float, enough: float = 0.0, soft: SmoothedCells | None = None
+) -> tuple[Tensor, SmoothedCells]:
     """Steps at one eta until the relative mass error is below `target`; the potential and its soft pass.
 
     A Newton step that promises to raise the dual by no more than `enough` is not made.
@@ -63,10 +63,10 @@ def climb(
             break
         affordable = engine.meter.limit - engine.meter.spent >= UNTANGLING
         if step == PATIENCE and error > LOST and len(b) <= TANGLED and affordable:
-            v = untangled(engine.problem, v)
+            v = flow_start(engine.problem, v)
             engine.renew(v, eta)
             soft, before = engine.soft(v, eta), math.inf
-        worst = starvation(soft.mass, b)
+        worst = log_mass_ratio(soft.mass, b)
         if STARVED < worst < 0.7 * before:
             v = v + eta * (b / soft.mass).log().clamp_(-engine.trust, engine.trust)
             soft, before = engine.soft(v, eta), worst
@@ -80,8 +80,8 @@ def climb(
 
 
 def newton_step(
-    engine: SoftEngine, v: Tensor, eta: float, soft: SoftPass, enough: float
-) -> tuple[Tensor, SoftPass] | None:
+    engine: SoftEngine, v: Tensor, eta: float, soft: SmoothedCells, enough: float
+) -> tuple[Tensor, SmoothedCells] | None:
     """A damped Newton step from v, whose pass is given: a higher potential and its pass, or None if there is none."""
     g = engine.problem.b - soft.mass
     direction = curvature_of(soft, eta, engine.problem.b).solve(g, engine.trust)
@@ -99,7 +99,7 @@ def newton_step(
     return None
 
 
-def starvation(mass: Tensor, b: Tensor) -> float:
+def log_mass_ratio(mass: Tensor, b: Tensor) -> float:
     """Largest |log(mass / b)| among the points of some weight."""
     some = b > 0.01 / len(b)
     return float((mass[some] / b[some]).log_().abs_().max())
@@ -107,7 +107,7 @@ def starvation(mass: Tensor, b: Tensor) -> float:
 
 def anneal(
     engine: SoftEngine, v: Tensor, eta: float, least: float, target: float | None = None, error: float = TIGHT
-) -> tuple[Tensor, SoftPass, float]:
+) -> tuple[Tensor, SmoothedCells, float]:
     """Shrink eta until the softmin is as sharp as the number of samples allows, but not below `least`.
 
     Args:
@@ -115,54 +115,54 @@ def anneal(
         v: (n,) potential to start from.
         eta: smoothing to start from.
         least: bound of the smoothing.
-        target: ambiguity to reach, if not the least that the samples allow.
+        target: softness to reach, if not the least that the samples allow.
         error: relative, of the mass of each point, at the end.
 
     Returns:
         The potential (n,), the soft pass at it, and the eta of that pass.
     """
-    target = target or target_ambiguity(engine)
-    soft: SoftPass | None
+    target = target or target_softness(engine)
+    soft: SmoothedCells | None
     for _ in range(STAGES):
-        v, soft = climb(engine, v, eta, LOOSE, least)
-        if soft.ambiguity <= 1.25 * target or eta <= least or engine.exhausted():
+        v, soft = newton_steps(engine, v, eta, LOOSE, least)
+        if soft.softness <= 1.25 * target or eta <= least or engine.exhausted():
             break
-        eta = max(least, next_eta(eta, soft.ambiguity, target))
+        eta = max(least, next_eta(eta, soft.softness, target))
     else:
         soft = None
-    v, soft = climb(engine, v, eta, error, least, soft)
+    v, soft = newton_steps(engine, v, eta, error, least, soft)
     return v, soft, eta
 
 
 def settle(engine: SoftEngine, v: Tensor, eta: float, least: float) -> Curvature:
     """Curvature at a potential that is already good: eta is adjusted, the potential is not."""
-    target = target_ambiguity(engine)
+    target = target_softness(engine)
     for _ in range(STAGES):
         engine.renew(v, eta)
         soft = engine.soft(v, eta)
         if (
-            0.5 * target <= soft.ambiguity <= 2 * target
-            or (eta <= least and soft.ambiguity > target)
+            0.5 * target <= soft.softness <= 2 * target
+            or (eta <= least and soft.softness > target)
             or engine.exhausted()
         ):
             break
-        eta = max(least, next_eta(eta, soft.ambiguity, target))
+        eta = max(least, next_eta(eta, soft.softness, target))
     return curvature_of(soft, eta, engine.problem.b)
 
 
-def target_ambiguity(engine: SoftEngine) -> float:
+def target_softness(engine: SoftEngine) -> float:
     """How undecided the softmin should remain.
 
     Two neighbouring points are joined only by samples that are undecided between them, so a Newton step needs some
     of these around every point: about UNDECIDED of them, which a sharper softmin than this would not leave.
     """
     problem = engine.problem
-    # Where points are so many that samples must be split, some ambiguity is the truth.
+    # Where points are so many that samples must be split, some softness is the truth.
     split = 1 - float(problem.totals(torch.minimum(problem.a, problem.b.max()).sum()))
     return max(1.1 * split, min(0.4, max(0.05, UNDECIDED * len(problem.x) / problem.count)))
 
 
-def next_eta(eta: float, ambiguity: float, target: float) -> float:
+def next_eta(eta: float, softness: float, target: float) -> float:
     """The odds of a sample's going elsewhere are about proportional to eta; one stage changes it by at most SHRINK."""
-    sought, found = (part / max(1 - part, 1e-12) for part in (target, ambiguity))
+    sought, found = (part / max(1 - part, 1e-12) for part in (target, softness))
     return eta * min(SHRINK, max(1 / SHRINK, sought / max(found, 1e-12)))

@@ -3,13 +3,13 @@
 `evaluation` says what a potential is worth, whoever has found it.
 """
 
-from .evaluation import Attraction, Entropic, cost_blocks, slope
+from .evaluation import DisplacementSum, Entropic, cost_blocks, slope
 from .geomloss import ENGINES, geomloss_entropic
 from .sinkhorn import self_entropic, solve_entropic
 
 __all__ = [
     "ENGINES",
-    "Attraction",
+    "DisplacementSum",
     "Entropic",
     "cost_blocks",
     "geomloss_entropic",

@@ -59,7 +59,7 @@ class Entropic:
         if not (in_points or in_samples):
             return None, None
         x, y, a, p = self.problem.x, self.problem.y, self.problem.a, self.problem.p
-        gradient = Attraction(x, y) if in_points else None
+        gradient = DisplacementSum(x, y) if in_points else None
         in_y = torch.empty_like(y) if in_samples else None
         for rows, cost in cost_blocks(self.problem):
             plan = torch.softmax(self._exponent(cost), 1).mul_(a[rows, None])
@@ -80,7 +80,7 @@ class Entropic:
         return (self.potential + self.problem.b.log() * self.eta - cost).div_(self.eta)
 
 
-class Attraction:
+class DisplacementSum:
     """Sums sum_k w_ki (x_i - y_k) over blocks of rows, as matrix products, (n, d) float64."""
 
     def __init__(self, x: Tensor, y: Tensor) -> None:

@@ -20,12 +20,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ..dual import LOOSE, climb, coarse_potential
-from ..passes import Engine, SoftPass, make_engine
+from ..dual import LOOSE, coarse_potential, newton_steps
+from ..passes import Engine, SmoothedCells, make_engine
 from ..problem import Problem, as_float64
 from ..result import Status
 from ..solve import solve
-from ..support import with_idle, without_idle
+from ..support import extend, restrict
 from .evaluation import Entropic, cost_blocks, evaluate
 
 SHRINK = 4.0  # of eta from one stage to the next
@@ -56,11 +56,11 @@ def solve_entropic(
     """
     problem = as_float64(problem)
     support = problem.b > 0
-    inner = problem if bool(support.all()) else without_idle(problem, support)
+    inner = problem if bool(support.all()) else restrict(problem, support)
     v = None if start is None else start[support].double()
     target = marginal_target(problem, eta, tolerance)
     v, steps, status = _newton(inner, v, eta, target, max_steps, engine)
-    return evaluate(problem, with_idle(v, support, 0.0), eta, steps=steps, status=status)
+    return evaluate(problem, extend(v, support, 0.0), eta, steps=steps, status=status)
 
 
 def self_entropic(
@@ -132,22 +132,22 @@ def _newton(
 
 def _climb(whole: Engine, v: Tensor, eta: float, target: float) -> tuple[Tensor, float]:
     """Newton steps at one eta until the marginal error is below `target`; the potential, and its error."""
-    v, soft = climb(whole, v, eta, target)
+    v, soft = newton_steps(whole, v, eta, target)
     error, risen = _error(soft, whole.problem), True
     while error > target and risen and not whole.exhausted():
-        # `climb` takes its curvature from undecided samples and holds back what they say little of. Where the plan is
+        # `newton_steps` damps its curvature, which comes from undecided samples. Where the plan is
         # sharp the last digits need all of it.
         v, soft, risen = _sharp_step(whole, v, soft, eta)
         error = _error(soft, whole.problem)
     return v, error
 
 
-def _error(soft: SoftPass, problem: Problem) -> float:
+def _error(soft: SmoothedCells, problem: Problem) -> float:
     """Total variation distance between the column sums and the weights."""
     return float((soft.mass - problem.b).abs().sum()) / 2
 
 
-def _sharp_step(engine: Engine, v: Tensor, soft: SoftPass, eta: float) -> tuple[Tensor, SoftPass, bool]:
+def _sharp_step(engine: Engine, v: Tensor, soft: SmoothedCells, eta: float) -> tuple[Tensor, SmoothedCells, bool]:
     """One Newton step with the whole curvature; the potential, its pass, and whether it is any better."""
     problem = engine.problem
     g = problem.b - soft.mass
@@ -186,7 +186,7 @@ def _approach(whole: Engine, eta: float, max_steps: int) -> Tensor:
     for engine in (whole.subsample(FINE * len(v)), whole):
         whole.meter.limit = max_steps if engine is whole else max_steps / 2
         while True:
-            v, _ = climb(engine, v, max(eta, current), LOOSE)
+            v, _ = newton_steps(engine, v, max(eta, current), LOOSE)
             if current <= eta or engine.exhausted():
                 break
             current /= SHRINK

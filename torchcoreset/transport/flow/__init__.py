@@ -1,27 +1,26 @@
 """Min-cost flow on the Laguerre cells: the excess of some is sent to those that lack mass, along cheapest paths.
 
 `network` is the primal-dual method, with arcs between all cells (`dense`, `cell_samples`) or along lists (`sparse`,
-`candidate_arcs`). Only samples near the boundary of their cell take part (`boundary`, `movable`).
+`candidate_arcs`). Only samples near the boundary of their cell take part (`boundary`).
 """
 
-from .boundary import offered
-from .candidate_arcs import listed
+from .boundary import BoundarySamples, boundary_samples, within_limits
+from .candidate_arcs import candidate_arcs
 from .cell_samples import Floats, Ints
 from .dense import balance, spread
-from .movable import Movable, within_quota
-from .network import DUST
-from .sparse import Lists, balance_lists
+from .network import MASS_TOLERANCE
+from .sparse import ArcLists, balance_lists
 
 __all__ = [
-    "DUST",
+    "MASS_TOLERANCE",
+    "ArcLists",
+    "BoundarySamples",
     "Floats",
     "Ints",
-    "Lists",
-    "Movable",
     "balance",
     "balance_lists",
-    "listed",
-    "offered",
+    "boundary_samples",
+    "candidate_arcs",
     "spread",
-    "within_quota",
+    "within_limits",
 ]

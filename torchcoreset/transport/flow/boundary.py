@@ -1,8 +1,8 @@
 """The samples offered to a balance: those near the boundary of their cell, and those that a starved cell wants.
 
-    i cells (n)      k samples (m)      slack_k what sample k loses by leaving its cell for the second nearest point
+    i cells (n)      k samples (m)      margin_k what sample k loses by leaving its cell for the second nearest point
 
-Of each cell the samples with the least slack are offered, more where a cell holds far too much or too little. A cell
+Of each cell the samples with the least margin are offered, more where a cell holds far too much or too little. A cell
 that lacks most of its weight may have no boundary at all: its potential is so low that it is nobody's second choice.
 For it those samples are offered that lose least by going there, wherever they are.
 """
@@ -10,56 +10,88 @@ For it those samples are offered that lose least by going there, wherever they a
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from ..cost import pairwise
-from ..passes import HardPass, Meter
+from ..passes import LaguerreCells, Meter
 from ..problem import Problem
-from .movable import Movable, within_quota
 
-QUOTA = 16  # samples of every cell, beyond what its own surplus asks for
+PER_CELL = 16  # samples of every cell, beyond what its own excess asks for
 STARVED = 0.5  # part of its weight that a cell lacks, from which samples are offered to it wherever they are
 STARVED_ELEMENTS = 1 << 22  # of a block of costs of all samples to starved points
 
 
-def offered(problem: Problem, cells: HardPass, surplus: Tensor, widen: int, limit: int, meter: Meter) -> Movable:
+@dataclass(frozen=True)
+class BoundarySamples:
+    """Samples that may change cell.
+
+    Attributes:
+        y: (k, d) samples.
+        a: (k,) their weights.
+        cell: (k,) their cells.
+        margin: (k,) what each loses by leaving for the second nearest point.
+        index: (k,) their numbers among the samples of this process; -1 for those of another.
+    """
+
+    y: Tensor
+    a: Tensor
+    cell: Tensor
+    margin: Tensor
+    index: Tensor
+
+    def picked(self, index: Tensor) -> BoundarySamples:
+        """Some of these."""
+        return BoundarySamples(self.y[index], self.a[index], self.cell[index], self.margin[index], self.index[index])
+
+    def with_more(self, more: BoundarySamples) -> BoundarySamples:
+        """These and others, sorted by cell."""
+        pairs = ((self.y, more.y), (self.a, more.a), (self.cell, more.cell), (self.margin, more.margin))
+        y, a, cell, margin = (torch.cat(pair) for pair in pairs)
+        both = BoundarySamples(y, a, cell, margin, torch.cat((self.index, more.index)))
+        return both.picked(torch.argsort(both.cell, stable=True))
+
+
+def boundary_samples(
+    problem: Problem, cells: LaguerreCells, excess: Tensor, widen: int, limit: int, meter: Meter
+) -> BoundarySamples:
     """The samples that may change cell.
 
     Args:
         problem: whose samples they are.
         cells: at some potential.
-        surplus: (n,) mass of each cell over the weight of its point.
+        excess: (n,) mass of each cell over the weight of its point.
         widen: times as many as for a potential that is nearly right.
         limit: how many at most.
         meter: counts what the costs to starved points take.
     """
     n, m = len(problem.x), problem.count
     held = problem.totals(_counts(cells.cell, n))
-    quota = widen * (QUOTA + 4 * surplus.abs() * m + 2 * float(surplus.abs().sum()) * m / n)
-    all_are = bool((quota >= held).all())
-    quota = torch.minimum(quota, held)
-    quota *= min(1.0, limit / float(quota.sum()))
-    order = _least_slack(cells.cell, cells.slack, quota.ceil())
+    per_cell = widen * (PER_CELL + 4 * excess.abs() * m + 2 * float(excess.abs().sum()) * m / n)
+    all_are = bool((per_cell >= held).all())
+    per_cell = torch.minimum(per_cell, held)
+    per_cell *= min(1.0, limit / float(per_cell.sum()))
+    order = _least_margin(cells.cell, cells.margin, per_cell.ceil())
     order = order[torch.argsort(cells.cell[order], stable=True)]
-    order = order[within_quota(cells.cell[order], quota) & (problem.a[order] > 0)]
-    near = problem.gathered(_those(problem, cells, order), quota)
-    starved = (-surplus > STARVED * problem.b).nonzero()[:, 0]
+    order = order[within_limits(cells.cell[order], per_cell) & (problem.a[order] > 0)]
+    near = problem.gathered(_those(problem, cells, order), per_cell)
+    starved = (-excess > STARVED * problem.b).nonzero()[:, 0]
     room = limit - len(near.y)
     if all_are or not len(starved) or room < len(starved):
         return near
     meter.spent += len(starved) / n
     new = torch.ones_like(cells.cell, dtype=torch.bool)
     new[near.index[near.index >= 0]] = False
-    lacking = float(-surplus[starved].min()) * m
-    count = min(len(cells.cell), room // len(starved), math.ceil(widen * (QUOTA + 4 * lacking)))
+    lacking = float(-excess[starved].min()) * m
+    count = min(len(cells.cell), room // len(starved), math.ceil(widen * (PER_CELL + 4 * lacking)))
     cheapest = _cheapest(problem, cells, starved, count)
     more = _those(problem, cells, cheapest[new[cheapest]])
-    return near.with_more(problem.gathered(more, torch.full_like(quota, math.inf)))
+    return near.with_more(problem.gathered(more, torch.full_like(per_cell, math.inf)))
 
 
-def _cheapest(problem: Problem, cells: HardPass, points: Tensor, count: int) -> Tensor:
+def _cheapest(problem: Problem, cells: LaguerreCells, points: Tensor, count: int) -> Tensor:
     """Indices of the samples here, `count` for each of some points, that lose least by going there."""
     least = torch.where(problem.a > 0, cells.cost - cells.potential[cells.cell], math.inf)
     found = []
@@ -70,23 +102,30 @@ def _cheapest(problem: Problem, cells: HardPass, points: Tensor, count: int) -> 
     return unique
 
 
-def _least_slack(cell: Tensor, slack: Tensor, quota: Tensor) -> Tensor:
-    """Indices of samples by their slack: at least the `quota` (n,) of each cell with the least."""
-    m, n = len(cell), len(quota)
-    near = 2 * int(quota.clamp(max=m).sum())
+def _least_margin(cell: Tensor, margin: Tensor, per_cell: Tensor) -> Tensor:
+    """Indices of samples by their margin: at least the `per_cell` (n,) of each cell with the least."""
+    m, n = len(cell), len(per_cell)
+    near = 2 * int(per_cell.clamp(max=m).sum())
     if near >= m:
-        return torch.argsort(slack)
-    order = slack.topk(near, largest=False).indices
-    # Where samples are sparse, slacks are larger: such cells are looked at on their own.
-    lacking = _counts(cell[order], n) < torch.minimum(quota, _counts(cell, n))
+        return torch.argsort(margin)
+    order = margin.topk(near, largest=False).indices
+    # Where samples are sparse, margins are larger: such cells are looked at on their own.
+    lacking = _counts(cell[order], n) < torch.minimum(per_cell, _counts(cell, n))
     rest = lacking[cell].nonzero()[:, 0]
-    return torch.cat((order[~lacking[cell[order]]], rest[torch.argsort(slack[rest])]))
+    return torch.cat((order[~lacking[cell[order]]], rest[torch.argsort(margin[rest])]))
 
 
-def _those(problem: Problem, cells: HardPass, index: Tensor) -> Movable:
+def _those(problem: Problem, cells: LaguerreCells, index: Tensor) -> BoundarySamples:
     """Samples of this process by their indices."""
-    return Movable(problem.y[index], problem.a[index], cells.cell[index], cells.slack[index], index)
+    return BoundarySamples(problem.y[index], problem.a[index], cells.cell[index], cells.margin[index], index)
 
 
 def _counts(cell: Tensor, n: int) -> Tensor:
     return torch.bincount(cell, minlength=n)
+
+
+def within_limits(cell: Tensor, per_cell: Tensor) -> Tensor:
+    """Which samples are among the first `per_cell` (n,) of their cell; cells (k,) ascend."""
+    first = torch.searchsorted(cell, torch.arange(len(per_cell), device=cell.device))
+    rank = torch.arange(len(cell), device=cell.device) - first[cell]
+    return rank < per_cell[cell]

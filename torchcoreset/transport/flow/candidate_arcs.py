@@ -11,34 +11,34 @@ from torch import Tensor
 from ...deterministic import mass_by_cell
 from ..cost import paired
 from ..passes import Engine
-from .sparse import Lists
+from .sparse import ArcLists
 
-WITHIN = 4.0  # mean slacks of the samples of its cell: points within that are listed for a sample
-TWINS = 1e-9  # mean slack over mean cost, below which every point has another in its place
+WITHIN = 4.0  # mean margins of the samples of its cell: points within that are listed for a sample
+TWINS = 1e-9  # mean margin over mean cost, below which every point has another in its place
 
 
-def listed(engine: Engine, cell: Tensor, slack: Tensor, v: Tensor, lacks: Tensor, widen: int = 1) -> Lists:
+def candidate_arcs(engine: Engine, cell: Tensor, margin: Tensor, v: Tensor, lacks: Tensor, widen: int = 1) -> ArcLists:
     """Of each sample the points that it may go to, its own among them.
 
-    The slacks in a cell tell how far apart points are about there. Their mean over all cells would let far outliers
+    The margins in a cell tell how far apart points are about there. Their mean over all cells would let far outliers
     decide, and list nearly all points for the samples where points are dense.
 
     Args:
         engine: of the samples that may move.
-        cell, slack: (k,) of each, as in `HardPass`.
+        cell, margin: (k,) of each, as in `LaguerreCells`.
         v: (n,) potential.
         lacks: (n,) mass that each cell lacks; these are listed by their own samples and by more than what they lack.
-        widen: times as far; beyond 1 also no less far than the mean slack of all says, or the mean cost where points
+        widen: times as far; beyond 1 also no less far than the mean margin of all says, or the mean cost where points
             coincide.
     """
     x, b = engine.problem.x, engine.problem.b
     k, n = len(cell), len(v)
-    slack = slack.double()
-    scale = mass_by_cell(cell, slack, n) / torch.bincount(cell, minlength=n).clamp(min=1)
+    margin = margin.double()
+    scale = mass_by_cell(cell, margin, n) / torch.bincount(cell, minlength=n).clamp(min=1)
     if widen > 1:
-        everywhere = float(slack.mean())
+        everywhere = float(margin.mean())
         own_cost = float(paired(engine.problem.y, x[cell], engine.problem.p).mean())
-        # Of points that all have a twin, no slack tells how far the others are.
+        # Of points that all have a twin, no margin tells how far the others are.
         scale = scale.clamp(min=everywhere if everywhere > TWINS * own_cost else own_cost)
     supply = torch.where(lacks > 0, b + widen * lacks, 0.0)
     rows, cols, _ = engine.lists(v, widen * WITHIN * scale[cell], supply)
@@ -47,4 +47,4 @@ def listed(engine: Engine, cell: Tensor, slack: Tensor, v: Tensor, lacks: Tensor
     rows, cols = key // n, key % n
     cost = paired(engine.problem.y[rows], x[cols], engine.problem.p)
     offsets = torch.searchsorted(rows, torch.arange(k + 1, device=v.device))
-    return Lists(*(t.cpu().numpy() for t in (offsets, cols, cost)))
+    return ArcLists(*(t.cpu().numpy() for t in (offsets, cols, cost)))

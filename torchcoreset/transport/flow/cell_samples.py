@@ -12,8 +12,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class Stock:
-    """The movable samples of one cell.
+class CellSamples:
+    """The boundary samples of one cell.
 
     Args:
         cell: which.
@@ -53,10 +53,12 @@ class Stock:
         self.rows.append(k)
         self.mass.append(mass)
 
-    def send(self, target: Stock, amount: float, limit: float, cost: Floats, dust: float) -> tuple[float, float]:
+    def send(
+        self, target: CellSamples, amount: float, limit: float, cost: Floats, mass_tolerance: float
+    ) -> tuple[float, float]:
         """Send samples that pay at most `limit`, cheapest first, until they are an amount; the last one is split.
 
-        What would be left of a sample below `dust` goes too: crumbs of rounding would travel for ever.
+        What would be left of a sample below `mass_tolerance` goes too: crumbs of rounding would travel for ever.
 
         Returns:
             What they pay, and the amount that has gone.
@@ -67,23 +69,23 @@ class Stock:
         paid, left, emptied = 0.0, amount, []
         for place in places.tolist():
             k, held = self.rows[place], self.mass[place]
-            part = held if held - left <= dust else left
+            part = held if held - left <= mass_tolerance else left
             paid += part * float(price[place])
             target.add(k, part, cost[k])
             self.mass[place] = held - part
             left -= part
             if part >= held:
                 emptied.append(place)
-            if left <= dust:
+            if left <= mass_tolerance:
                 break
         self._remove(emptied)
         return paid, amount - left
 
-    def strays(self, v: Floats, allowance: float) -> list[tuple[int, float, int]]:
-        """Give up the samples that would pay less than -allowance at v elsewhere: each with its mass and that cell."""
+    def violations(self, v: Floats, arc_tolerance: float) -> list[tuple[int, float, int]]:
+        """Give up the samples that violate slackness at v by more than that: each, its mass and its nearest cell."""
         length = self.price - v
         nearest = length.argmin(1)
-        places = np.flatnonzero(length.min(1) < -v[self.cell] - allowance).tolist()
+        places = np.flatnonzero(length.min(1) < -v[self.cell] - arc_tolerance).tolist()
         leaving = [(self.rows[place], self.mass[place], int(nearest[place])) for place in places]
         self._remove(places)
         return leaving

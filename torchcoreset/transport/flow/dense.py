@@ -1,12 +1,12 @@
-"""From nearly balanced cells to a feasible plan: surplus mass moved along shortest augmenting paths.
+"""From nearly balanced cells to a feasible plan: excess mass moved along shortest augmenting paths.
 
     i, j cells (n)      k samples      r_ij least c_kj - c_ki over the samples k of cell i      v (n,) potential
 
 After Newton every sample lies in the cell of its nearest point in c - v, and each cell holds almost the mass of its
 point. What is left over travels over the graph whose nodes are the n cells: the arc from i to j costs the least that
 a sample of cell i pays for leaving to j, r_ij + v_i - v_j >= 0. Raising v by the distances from the cells with a
-surplus makes the shortest paths to those with a deficit free, and leaves no arc negative; mass flows over free arcs
-until they are blocked, and so on. When no surplus is left, plan and potential are both optimal. A sample may be split,
+excess makes the shortest paths to those with a deficit free, and leaves no arc negative; mass flows over free arcs
+until they are blocked, and so on. When no excess is left, plan and potential are both optimal. A sample may be split,
 so weights need not be equal.
 
 Where some cost may be wasted, arcs that cost a little count as free: a few rounds then do for hundreds.
@@ -24,44 +24,45 @@ from itertools import chain, pairwise
 
 import numpy as np
 
-from .cell_samples import Floats, Ints, Stock
-from .network import Balanced, Market
+from .cell_samples import CellSamples, Floats, Ints
+from .network import Balanced, FlowNetwork
 
 
 def balance(
     cost: Floats,
     cell: Ints,
     mass: Floats,
-    surplus: Floats,
+    excess: Floats,
     v: Floats,
     *,
-    allowance: float,
-    budgets: Sequence[float],
+    arc_tolerance: float,
+    suboptimality: Sequence[float],
     enough: float = 0.0,
 ) -> Balanced:
-    """Move surplus mass to the cells that lack it, along cheapest paths.
+    """Move excess mass to the cells that lack it, along cheapest paths.
 
     Args:
-        cost: (k, n) costs of the movable samples to all points.
+        cost: (k, n) costs of the boundary samples to all points.
         cell: (k,) their cells, nearest in cost - v.
         mass: (k,) their masses.
-        surplus: (n,) mass of each cell over the weight of its point; sums to zero.
+        excess: (n,) mass of each cell over the weight of its point; sums to zero.
         v: (n,) potential.
-        allowance: arcs that cost no more than this are free; at rounding, with a budget of 0, the result is optimal.
-        budgets: mass times cost that may be wasted. After each but the last, samples return to the cells that are
+        arc_tolerance: arcs that cost no more than this are free; at rounding, with a suboptimality of 0, the result is
+            optimal.
+        suboptimality: mass times cost that may be wasted. After each but the last, samples return to the cells that are
             nearest at the new potential: an exact result is reached sooner by way of some that are not.
-        enough: surplus that may stay where it is.
+        enough: excess that may stay where it is.
 
     Returns:
         The new plan of these samples and the new potential. Surplus that found no path stays where it is.
     """
-    return Stocks(cost, cell, mass, surplus, v, allowance).balanced(budgets, enough)
+    return DenseNetwork(cost, cell, mass, excess, v, arc_tolerance).balanced(suboptimality, enough)
 
 
-class Stocks(Market):
+class DenseNetwork(FlowNetwork):
     """A stock in each cell, and all arcs between them; arguments as of `balance`."""
 
-    def __init__(self, cost: Floats, cell: Ints, mass: Floats, surplus: Floats, v: Floats, allowance: float) -> None:
+    def __init__(self, cost: Floats, cell: Ints, mass: Floats, excess: Floats, v: Floats, arc_tolerance: float) -> None:
         n = len(v)
         self.cost = cost
         order = np.argsort(cell, kind="stable")
@@ -74,19 +75,19 @@ class Stocks(Market):
             self.arc[some] = np.minimum.reduceat(price, first[some])
         np.fill_diagonal(self.arc, np.inf)
         self.stocks = [
-            Stock(i, order[here], mass[order[here]], price[here], self.arc[i])
+            CellSamples(i, order[here], mass[order[here]], price[here], self.arc[i])
             for i, here in enumerate(map(slice, first[:-1].tolist(), first[1:].tolist()))
         ]
         largest = float(np.abs(self.arc[np.isfinite(self.arc)]).max(initial=0.0)) + float(np.ptp(v))
-        super().__init__(surplus, v, max(allowance, 16 * np.finfo(np.float64).eps * largest), len(cell))
+        super().__init__(excess, v, max(arc_tolerance, 16 * np.finfo(np.float64).eps * largest), len(cell))
         self._bound, self._free = np.empty((n, n)), np.empty((n, n), dtype=bool)
 
-    def _send_home(self) -> None:
+    def _restore_slackness(self) -> None:
         for stock in self.stocks:
-            for k, mass, target in stock.strays(self.v, self.allowance):
+            for k, mass, target in stock.violations(self.v, self.arc_tolerance):
                 self.stocks[target].add(k, mass, self.cost[k])
-                self.surplus[stock.cell] -= mass
-                self.surplus[target] += mass
+                self.excess[stock.cell] -= mass
+                self.excess[target] += mass
 
     def _entries(self) -> tuple[Ints, Ints, Floats]:
         rows = np.array(list(chain.from_iterable(stock.rows for stock in self.stocks)), dtype=np.int64)
@@ -95,9 +96,9 @@ class Stocks(Market):
         return rows, cols, mass
 
     def _raise_potential(self) -> bool:
-        """Dijkstra from all cells with a surplus at once."""
+        """Dijkstra from all cells with an excess at once."""
         arc, v = self.arc, self.v
-        roots, wanted = np.flatnonzero(self.surplus > self.dust), self.surplus < -self.dust
+        roots, wanted = np.flatnonzero(self.excess > self.mass_tolerance), self.excess < -self.mass_tolerance
         number = int(wanted.sum())
         if not len(roots) or not number:
             return False
@@ -128,20 +129,20 @@ class Stocks(Market):
 
     def _flow(self, limit: float) -> bool:
         level = self._levels(limit)
-        ends = np.flatnonzero((self.surplus < -self.dust) & (level < len(level)))
+        ends = np.flatnonzero((self.excess < -self.mass_tolerance) & (level < len(level)))
         for end in ends[level[ends].argsort(kind="stable")].tolist():
-            while self.surplus[end] < -self.dust and (path := self._path(end, level)):
+            while self.excess[end] < -self.mass_tolerance and (path := self._path(end, level)):
                 self._send(path)
-                if self.surplus[path[0]] <= self.dust:
+                if self.excess[path[0]] <= self.mass_tolerance:
                     level[path[0]] = len(level)
         return len(ends) > 0
 
     def _levels(self, limit: float) -> Ints:
-        """(n,) number of free arcs, at most `limit` long, from the nearest cell with a surplus; n where none lead."""
+        """(n,) number of free arcs, at most `limit` long, from the nearest cell with an excess; n where none lead."""
         n = len(self.v)
         np.subtract.outer(limit - self.v, -self.v, out=self._bound)  # of the prices
         np.less_equal(self.arc, self._bound, out=self._free)
-        level = np.where(self.surplus > self.dust, 0, n)
+        level = np.where(self.excess > self.mass_tolerance, 0, n)
         for steps in range(n):
             reached = self._free[level == steps].any(0) & (level == n)
             if not reached.any():
@@ -150,7 +151,7 @@ class Stocks(Market):
         return level
 
     def _path(self, end: int, level: Ints) -> list[int]:
-        """Cells on a way over free arcs from one with a surplus, each a level higher, or none.
+        """Cells on a way over free arcs from one with an excess, each a level higher, or none.
 
         Cells to which none is found lose their level.
         """
@@ -160,10 +161,10 @@ class Stocks(Market):
             if level[j] == 0:
                 return path[::-1]
             before = np.flatnonzero(level == level[j] - 1)
-            excess = self.arc[before, j] - self._bound[before, j]
-            if len(before) and excess.min() <= 0:
+            over = self.arc[before, j] - self._bound[before, j]
+            if len(before) and over.min() <= 0:
                 # Arcs on shortest paths are as long as each other but for rounding, which is not to choose among them.
-                cheapest = excess <= min(excess.min() + self.allowance, 0.0)
+                cheapest = over <= min(over.min() + self.arc_tolerance, 0.0)
                 path.append(int(before[cheapest.argmax()]))
             else:
                 level[j] = len(level)
@@ -176,24 +177,26 @@ class Stocks(Market):
         A cell on the way that holds next to nothing is no bottleneck as long as what arrives can go on.
         """
         first, last = path[0], path[-1]
-        amount = float(min(self.surplus[first], -self.surplus[last]))
+        amount = float(min(self.excess[first], -self.excess[last]))
         for i, j in pairwise(path):
-            paid, amount = self.stocks[i].send(self.stocks[j], amount, float(self._bound[i, j]), self.cost, self.dust)
+            paid, amount = self.stocks[i].send(
+                self.stocks[j], amount, float(self._bound[i, j]), self.cost, self.mass_tolerance
+            )
             self._left -= paid + amount * float(self.v[i] - self.v[j])
-            self.surplus[i] -= amount
-            self.surplus[j] += amount
+            self.excess[i] -= amount
+            self.excess[j] += amount
             self._walked += amount
         self._sent += amount
 
 
 def spread(
-    rows: Ints, cols: Ints, mass: Floats, surplus: Floats, along: tuple[Floats, Floats] | None = None
+    rows: Ints, cols: Ints, mass: Floats, excess: Floats, along: tuple[Floats, Floats] | None = None
 ) -> tuple[Ints, Ints, Floats]:
-    """Move whatever surplus is left to whichever cell lacks it (north-west corner rule); always feasible, not optimal.
+    """Move whatever excess is left to whichever cell lacks it (north-west corner rule); always feasible, not optimal.
 
     Args:
         rows, cols, mass: (entries,) a plan; of each cell the first entries leave.
-        surplus: (n,) its column sums minus the point weights.
+        excess: (n,) its column sums minus the point weights.
         along: a coordinate of each row and of each point; mass is matched in their order, so that little goes far.
 
     Returns:
@@ -202,15 +205,15 @@ def spread(
     order = np.argsort(cols, kind="stable")
     rows, cols, mass = rows[order], cols[order], mass[order]
     before = np.cumsum(mass) - mass
-    first = np.searchsorted(cols, np.arange(len(surplus)))
+    first = np.searchsorted(cols, np.arange(len(excess)))
     before -= before[np.minimum(first, len(cols) - 1)][cols]  # mass of the same cell in earlier entries
-    leaving = np.clip(np.maximum(surplus, 0.0)[cols] - before, 0.0, mass)
+    leaving = np.clip(np.maximum(excess, 0.0)[cols] - before, 0.0, mass)
     movers = np.flatnonzero(leaving > 0)
-    takers = np.flatnonzero(surplus < 0)
+    takers = np.flatnonzero(excess < 0)
     if along is not None:
         movers = movers[np.argsort(along[0][rows[movers]], kind="stable")]
         takers = takers[np.argsort(along[1][takers], kind="stable")]
-    sent, wanted = np.cumsum(leaving[movers]), np.cumsum(-surplus[takers])
+    sent, wanted = np.cumsum(leaving[movers]), np.cumsum(-excess[takers])
     ends = np.union1d(sent, wanted)
     pieces = np.diff(ends, prepend=0.0)
     piece_ends = ends - pieces / 2

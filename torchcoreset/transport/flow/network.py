@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from .cell_samples import Floats, Ints
 
-DUST = 1e-12  # of the mean point weight: mass below it is rounding, and not moved
+MASS_TOLERANCE = 1e-12  # of the mean point weight: mass below it is rounding, and not moved
 HOPS = 2.0  # arcs on the way of the first mass that is sent, as long as nothing is known of them
 
 
@@ -37,59 +37,59 @@ class Balanced:
     rounds: int
 
 
-class Market(ABC):
+class FlowNetwork(ABC):
     """All cells, and how much of what they hold is too much.
 
     Args:
-        surplus: (n,) mass of each cell over the weight of its point; sums to zero.
+        excess: (n,) mass of each cell over the weight of its point; sums to zero.
         v: (n,) potential.
-        allowance: arcs that cost no more than this are free.
+        arc_tolerance: arcs that cost no more than this are free.
         samples: how many may move.
     """
 
-    def __init__(self, surplus: Floats, v: Floats, allowance: float, samples: int) -> None:
-        self.surplus, self.v, self.allowance = surplus.copy(), v.copy(), allowance
-        self.dust = DUST / len(v)
-        self._most = 20 * (len(v) + samples)  # each round uses up a surplus, a deficit, or a sample on some arc
+    def __init__(self, excess: Floats, v: Floats, arc_tolerance: float, samples: int) -> None:
+        self.excess, self.v, self.arc_tolerance = excess.copy(), v.copy(), arc_tolerance
+        self.mass_tolerance = MASS_TOLERANCE / len(v)
+        self._most = 20 * (len(v) + samples)  # each round uses up an excess, a deficit, or a sample on some arc
         self._left = self._sent = self._walked = 0.0
 
-    def balanced(self, budgets: Sequence[float], enough: float = 0.0) -> Balanced:
+    def balanced(self, suboptimality: Sequence[float], enough: float = 0.0) -> Balanced:
         """The plan and potential after wasting no more than each budget (mass times cost), one after the other.
 
-        A surplus of no more than `enough` stays.
+        A excess of no more than `enough` stays.
         """
-        rounds = self._clear(budgets[0], enough)
-        for budget in budgets[1:]:
-            self._send_home()
+        rounds = self._clear(suboptimality[0], enough)
+        for budget in suboptimality[1:]:
+            self._restore_slackness()
             rounds += self._clear(budget, enough)
         rows, cols, mass = self._entries()
         return Balanced(rows, cols, mass, self.v, rounds)
 
     def _clear(self, budget: float, enough: float) -> int:
-        """Move surplus that finds a way until it is enough, and waste about a budget; the number of rounds."""
+        """Move excess that finds a way until it is enough, and waste about a budget; the number of rounds."""
         self._left, self._sent, self._walked = budget, 0.0, 0.0
         for rounds in range(self._most):
             if not self._raise_potential():
                 return rounds
             moved = False
-            while (excess := self._excess()) > enough and self._flow(self._limit(excess)):
+            while (remaining := self._remaining()) > enough and self._flow(self._limit(remaining)):
                 moved = True
-            if excess <= enough or not moved:  # where costs are so large that rounding hides the way
+            if remaining <= enough or not moved:  # where costs are so large that rounding hides the way
                 return rounds + 1
         return self._most
 
-    def _excess(self) -> float:
+    def _remaining(self) -> float:
         """Mass that is still to be moved."""
-        return float(self.surplus[self.surplus > self.dust].sum())
+        return float(self.excess[self.excess > self.mass_tolerance].sum())
 
-    def _limit(self, excess: float) -> float:
+    def _limit(self, remaining: float) -> float:
         """Length up to which arcs are free while this much mass is still to be moved."""
         hops = self._walked / self._sent if self._sent else HOPS
-        return max(self.allowance, self._left / (excess * hops))
+        return max(self.arc_tolerance, self._left / (remaining * hops))
 
     @abstractmethod
     def _raise_potential(self) -> bool:
-        """Find the distances of all cells from those with a surplus; False if no cell with a deficit can be reached.
+        """Find the distances of all cells from those with an excess; False if no cell with a deficit can be reached.
 
         Adds to v min(distance, distance of the last deficit): all arcs stay non-negative, and those on shortest paths
         to deficits cost nothing.
@@ -103,7 +103,7 @@ class Market(ABC):
         """
 
     @abstractmethod
-    def _send_home(self) -> None:
+    def _restore_slackness(self) -> None:
         """Let every sample return to the cell that is nearest now."""
 
     @abstractmethod

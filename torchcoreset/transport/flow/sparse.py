@@ -4,7 +4,7 @@
 
 With thousands of points the n x n arcs between cells are nearly all too dear to be used, and too many to be kept. Here
 an arc exists only where a sample of one cell lists the other point, and none is kept: arcs up to the length that
-matters are made from the entries whenever they are asked for. Shortest paths from all surplus at once are found by
+matters are made from the entries whenever they are asked for. Shortest paths from all excess at once are found by
 sweeping over those (Bellman 1958, Ford 1956; the potential keeps all lengths non-negative, so that few sweeps are
 needed), and mass flows over levels of them.
 """
@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .cell_samples import Floats, Ints
-from .network import Balanced, Market
+from .network import Balanced, FlowNetwork
 
 SHORT = 1 / 64  # of the largest price: a length that most arcs have
 FARTHER = 4.0  # times as long are the arcs that are tried where those so far reach too few cells
 
 
 @dataclass(frozen=True)
-class Lists:
-    """Candidates of the movable samples, which include the cell of each.
+class ArcLists:
+    """Candidates of the boundary samples, which include the cell of each.
 
     Attributes:
         offsets: (k + 1,) where the entries of each sample begin.
@@ -40,10 +40,17 @@ class Lists:
 
 
 def balance_lists(
-    lists: Lists, cell: Ints, mass: Floats, surplus: Floats, v: Floats, *, allowance: float, budgets: Sequence[float]
+    lists: ArcLists,
+    cell: Ints,
+    mass: Floats,
+    excess: Floats,
+    v: Floats,
+    *,
+    arc_tolerance: float,
+    suboptimality: Sequence[float],
 ) -> Balanced:
-    """Move all surplus to the cells that lack it; arguments and result as for `balance`, but for lists of costs."""
-    return _Listed(lists, cell, mass, surplus, v, allowance).balanced(budgets)
+    """Move all excess to the cells that lack it; arguments and result as for `balance`, but for lists of costs."""
+    return _SparseNetwork(lists, cell, mass, excess, v, arc_tolerance).balanced(suboptimality)
 
 
 @dataclass(frozen=True)
@@ -67,10 +74,12 @@ class _Arcs:
         return _Arcs(self.row[index], self.entry[index], self.tail[index], self.head[index], self.length[index])
 
 
-class _Listed(Market):
+class _SparseNetwork(FlowNetwork):
     """Rows of samples: the first ones one of each sample, then those of parts that have been split off."""
 
-    def __init__(self, lists: Lists, cell: Ints, mass: Floats, surplus: Floats, v: Floats, allowance: float) -> None:
+    def __init__(
+        self, lists: ArcLists, cell: Ints, mass: Floats, excess: Floats, v: Floats, arc_tolerance: float
+    ) -> None:
         self.lists, self.counts = lists, np.diff(lists.offsets)
         self.sample: Ints = np.arange(len(cell))
         self.cell: Ints = cell.copy()
@@ -82,14 +91,14 @@ class _Listed(Market):
         self.parts: list[tuple[int, int, int, float]] = []  # split off and not yet rows: sample, cell, entry, mass
         prices = lists.cost - np.repeat(self.own, self.counts)
         self._largest = float(np.abs(prices).max(initial=0.0)) + float(np.ptp(v))
-        super().__init__(surplus, v, max(allowance, 16 * np.finfo(np.float64).eps * self._largest), len(cell))
+        super().__init__(excess, v, max(arc_tolerance, 16 * np.finfo(np.float64).eps * self._largest), len(cell))
         self._reach = SHORT * self._largest  # arcs no longer than this are tried first for shortest paths
         self._lost: NDArray[np.bool_] = np.zeros(len(v), dtype=bool)  # cells to which no arcs led, however long
 
     def arcs(self, limit: float) -> _Arcs:
         """All arcs up to `limit` long. One that hardly any mass could take would block a way, and is left out."""
         k, offsets = len(self.counts), self.lists.offsets
-        base = np.where(self.mass > self.dust, self.own - self.v[self.cell], -np.inf)
+        base = np.where(self.mass > self.mass_tolerance, self.own - self.v[self.cell], -np.inf)
         length = self._reduced - np.repeat(base[:k], self.counts)
         entry = np.flatnonzero(length <= limit)
         row, length = self._owner[entry], length[entry]
@@ -106,7 +115,7 @@ class _Listed(Market):
         return _Arcs(row, entry, tail, head, np.maximum(length, 0.0)).picked(away)
 
     def _raise_potential(self) -> bool:
-        sources, wanted = self.surplus > self.dust, self.surplus < -self.dust
+        sources, wanted = self.excess > self.mass_tolerance, self.excess < -self.mass_tolerance
         if not (sources.any() and wanted.any()):
             return False
         self._reduced = self.lists.cost - self.v[self.lists.cols]
@@ -131,13 +140,13 @@ class _Listed(Market):
 
     def _flow(self, limit: float) -> bool:
         arcs = self.arcs(limit)
-        level = levels(arcs, self.surplus > self.dust)
-        ends = np.flatnonzero((self.surplus < -self.dust) & (level < len(level)))
-        ways = _Ways(arcs, level, self.allowance)
+        level = levels(arcs, self.excess > self.mass_tolerance)
+        ends = np.flatnonzero((self.excess < -self.mass_tolerance) & (level < len(level)))
+        ways = _Ways(arcs, level, self.arc_tolerance)
         for end in ends[level[ends].argsort(kind="stable")].tolist():
-            while self.surplus[end] < -self.dust and (path := ways.path(end, self.cell)):
+            while self.excess[end] < -self.mass_tolerance and (path := ways.path(end, self.cell)):
                 self._send(path, ways)
-                if self.surplus[ways.tail[path[0]]] <= self.dust:
+                if self.excess[ways.tail[path[0]]] <= self.mass_tolerance:
                     ways.close(ways.tail[path[0]])
         self._settle()
         return len(ends) > 0
@@ -145,14 +154,14 @@ class _Listed(Market):
     def _send(self, path: list[int], ways: _Ways) -> None:
         """Send what the last cell of a path lacks and the first has too much; what cannot go on stays on the way."""
         first, last = ways.tail[path[0]], ways.head[path[-1]]
-        amount = float(min(self.surplus[first], -self.surplus[last]))
+        amount = float(min(self.excess[first], -self.excess[last]))
         for arc in path:
             i, j = ways.tail[arc], ways.head[arc]
             left = amount
-            while left > self.dust and (place := ways.place(arc, self.cell)) is not None:
+            while left > self.mass_tolerance and (place := ways.place(arc, self.cell)) is not None:
                 row, entry = ways.row[place], ways.entry[place]
                 held = float(self.mass[row])
-                if held - left <= self.dust:  # crumbs of rounding would travel for ever
+                if held - left <= self.mass_tolerance:  # crumbs of rounding would travel for ever
                     part = held
                     self.cell[row], self.own[row] = j, self.lists.cost[entry]
                 else:
@@ -162,8 +171,8 @@ class _Listed(Market):
                 self._left -= part * ways.length[place]
                 left -= part
             amount -= left
-            self.surplus[i] -= amount
-            self.surplus[j] += amount
+            self.excess[i] -= amount
+            self.excess[j] += amount
             self._walked += amount
         self._sent += amount
 
@@ -187,17 +196,17 @@ class _Listed(Market):
         self.sample, self.cell = self.sample[kept], self.cell[kept]
         self.own, self.mass = self.own[kept], self.mass[kept]
 
-    def _send_home(self) -> None:
+    def _restore_slackness(self) -> None:
         """Also where it lists no other cell."""
         reduced = self.lists.cost - self.v[self.lists.cols]
         least = np.minimum.reduceat(reduced, self.lists.offsets[:-1])
-        near = np.flatnonzero(reduced <= np.repeat(least + self.allowance, self.counts))
+        near = np.flatnonzero(reduced <= np.repeat(least + self.arc_tolerance, self.counts))
         home = near[np.searchsorted(near, self.lists.offsets[:-1])]  # of each sample, its first entry among those
-        astray = np.flatnonzero(self.own - self.v[self.cell] > least[self.sample] + self.allowance)
+        astray = np.flatnonzero(self.own - self.v[self.cell] > least[self.sample] + self.arc_tolerance)
         entry = home[self.sample[astray]]
-        np.subtract.at(self.surplus, self.cell[astray], self.mass[astray])
+        np.subtract.at(self.excess, self.cell[astray], self.mass[astray])
         self.cell[astray], self.own[astray] = self.lists.cols[entry], self.lists.cost[entry]
-        np.add.at(self.surplus, self.cell[astray], self.mass[astray])
+        np.add.at(self.excess, self.cell[astray], self.mass[astray])
         self._settle()
 
     def _entries(self) -> tuple[Ints, Ints, Floats]:
@@ -235,10 +244,10 @@ def levels(arcs: _Arcs, sources: NDArray[np.bool_]) -> Ints:
     return level
 
 
-def ranked(key: Ints, length: Floats, tie: Ints, allowance: float) -> Ints:
+def ranked(key: Ints, length: Floats, tie: Ints, arc_tolerance: float) -> Ints:
     """The order by key, then by length, and among those that are as long but for rounding by `tie`: (f,) each."""
     order = np.lexsort((length, key))
-    apart = (np.diff(key[order], prepend=-1) > 0) | (np.diff(length[order], prepend=0.0) > allowance)
+    apart = (np.diff(key[order], prepend=-1) > 0) | (np.diff(length[order], prepend=0.0) > arc_tolerance)
     return order[np.lexsort((tie[order], np.cumsum(apart)))]
 
 
@@ -251,21 +260,21 @@ class _Ways:
     Args:
         arcs: free ones.
         level: (n,) of the cells.
-        allowance: size of rounding.
+        arc_tolerance: size of rounding.
 
     Attributes:
         tail, head: cells of each arc.
         row, entry, length: of each place, as in `_Arcs`.
     """
 
-    def __init__(self, arcs: _Arcs, level: Ints, allowance: float) -> None:
+    def __init__(self, arcs: _Arcs, level: Ints, arc_tolerance: float) -> None:
         n = len(level)
         arcs = arcs.picked(np.flatnonzero(level[arcs.head] == level[arcs.tail] + 1))
-        arcs = arcs.picked(ranked(arcs.head * n + arcs.tail, arcs.length, arcs.row, allowance))
+        arcs = arcs.picked(ranked(arcs.head * n + arcs.tail, arcs.length, arcs.row, arc_tolerance))
         first = np.flatnonzero(np.diff(arcs.head * n + arcs.tail, prepend=-1))
         stop = np.append(first[1:], len(arcs.head))
         tail, head = arcs.tail[first], arcs.head[first]
-        order = ranked(head, arcs.length[first], tail, allowance)
+        order = ranked(head, arcs.length[first], tail, arc_tolerance)
         self.tail: list[int] = tail[order].tolist()
         self.head: list[int] = head[order].tolist()
         self._place: list[int] = first[order].tolist()  # of each arc, its cheapest row that has not left
@@ -282,7 +291,7 @@ class _Ways:
         self._level[cell] = len(self._level)
 
     def path(self, end: int, cell: Ints) -> list[int]:
-        """Arcs of a way to a cell from one with a surplus, or none; cells to which none leads are closed.
+        """Arcs of a way to a cell from one with an excess, or none; cells to which none leads are closed.
 
         `cell` is where each row is now.
         """

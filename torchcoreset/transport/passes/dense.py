@@ -77,26 +77,26 @@ class DenseEngine(Engine):
 
     def _search(self, v: Tensor, eta: float) -> Entries:
         """Lists for `Candidates`."""
-        margin = self.problem.a.new_full((len(self.problem.y),), REACH * eta)
-        return self.lists(v + self.problem.b.log() * eta, margin, SUPPLY * self.problem.b)
+        within = self.problem.a.new_full((len(self.problem.y),), REACH * eta)
+        return self.lists(v + self.problem.b.log() * eta, within, SUPPLY * self.problem.b)
 
-    def lists(self, v: Tensor, margin: Tensor, supply: Tensor) -> Entries:
+    def lists(self, v: Tensor, within: Tensor, supply: Tensor) -> Entries:
         self._count()
-        margin = margin.to(self.problem.x.dtype)
+        within = within.to(self.problem.x.dtype)
         v = v - v.mean()
         n = len(v)
         lowest, rows, cols, reduced = [], [], [], []
         for samples in self._blocks():
             block = self._reduced_rows(samples, v)
             lowest.append(block.amin(1))
-            place = places_below(block, (lowest[-1] + margin[samples])[:, None])
+            place = places_below(block, (lowest[-1] + within[samples])[:, None])
             reduced.append(block.flatten().index_select(0, place))
             row = place.div(n, rounding_mode="floor")
             rows.append((row + samples.start).int())
             cols.append((place - row * n).int())
         found = torch.cat(rows), torch.cat(cols), torch.cat(reduced)
         del rows, cols, reduced
-        row, col, cost = self._supplied(*found, torch.cat(lowest) + margin, v, supply)
+        row, col, cost = self._supplied(*found, torch.cat(lowest) + within, v, supply)
         cost += v.to(cost.dtype).index_select(0, col)
         if self.problem.p == 2:
             cost += self._y2.index_select(0, row)
@@ -106,7 +106,7 @@ class DenseEngine(Engine):
     def _supplied(
         self, rows: Tensor, cols: Tensor, reduced: Tensor, highest: Tensor, v: Tensor, supply: Tensor
     ) -> Entries:
-        """The lists, in which enough samples list every point: those whose margin it exceeds by least.
+        """The lists, in which enough samples list every point: those whose distance it exceeds by least.
 
         `highest` (m,) is the largest c - v with which a point is listed."""
         a, m = self.problem.a, len(self.problem.y)
@@ -133,26 +133,26 @@ class DenseEngine(Engine):
 
     def _soft_sums(self, v: Tensor, eta: float) -> SoftSums:
         b = self.problem.b
-        minimum, certainty, mass = b.new_zeros(()), b.new_zeros(()), b.new_zeros(len(b))
+        minimum, largest_share, mass = b.new_zeros(()), b.new_zeros(()), b.new_zeros(len(b))
         v = v + b.log() * eta
         totals = []
         for samples in self._blocks():
             a = self.problem.a[samples]
             share, lowest, total = self._shares(samples, v, eta)
             minimum += a @ self._completed(samples, lowest, total, eta)
-            certainty += a @ total.double().reciprocal()
+            largest_share += a @ total.double().reciprocal()
             mass += share @ (a / total).to(share.dtype)
             totals.append(total)
-        return SoftSums(minimum, certainty, mass, lambda: self._overlap(undecided(torch.cat(totals)), v, eta))
+        return SoftSums(minimum, largest_share, mass, lambda: self._gram(undecided(torch.cat(totals)), v, eta))
 
-    def _overlap(self, samples: Tensor, v: Tensor, eta: float) -> Tensor:
+    def _gram(self, samples: Tensor, v: Tensor, eta: float) -> Tensor:
         """sum_k a_k chi_ki chi_kj over the samples with these indices, (n, n) float64."""
-        overlap = self.problem.b.new_zeros(len(v), len(v))
+        gram = self.problem.b.new_zeros(len(v), len(v))
         for some in torch.split(samples, self._block):
             share, _, total = self._shares(some, v, eta)
             share.mul_((self.problem.a[some].sqrt() / total).to(share.dtype))
-            overlap += share @ share.t()
-        return overlap
+            gram += share @ share.t()
+        return gram
 
     def _softmins(self, v: Tensor, eta: float) -> Tensor:
         v = v + self.problem.b.log() * eta
@@ -211,8 +211,8 @@ class DifferencesEngine(DenseEngine):
     def finer(self, problem: Problem) -> Engine | None:
         return None
 
-    def _doubts(self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
-        return doubtful_by_differences(self.problem, v, cell, cost, slack)
+    def _doubts(self, v: Tensor, cell: Tensor, cost: Tensor, margin: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
+        return doubtful_by_differences(self.problem, v, cell, cost, margin)
 
     @property
     def _y2(self) -> Tensor:

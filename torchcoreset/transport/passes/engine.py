@@ -36,14 +36,14 @@ LOWEST_POWER = -46.0
 
 
 @dataclass(frozen=True)
-class HardPass:
+class LaguerreCells:
     """The Laguerre cells of a potential.
 
     Attributes:
         potential: (n,).
         cell: (m,) int64 index of the point nearest to each sample in c - v.
         cost: (m,) float64 cost c to that point.
-        slack: (m,) distance in c - v from the nearest to the second nearest point (infinite when n = 1), or less.
+        margin: (m,) distance in c - v from the nearest to the second nearest point (infinite when n = 1), or less.
         mass: (n,) float64 mass of each cell.
         mean: of the cost over all samples.
         error: how far the semi-dual may lie below what the costs sum up to, by rounding.
@@ -53,7 +53,7 @@ class HardPass:
     potential: Tensor
     cell: Tensor
     cost: Tensor
-    slack: Tensor
+    margin: Tensor
     mass: Tensor
     mean: float
     error: float
@@ -61,25 +61,25 @@ class HardPass:
 
 
 @dataclass(frozen=True)
-class SoftPass:
+class SmoothedCells:
     """The smoothed semi-dual at a potential.
 
     Attributes:
         dual: its value.
         mass: (n,) float64 mass received by each point under the softmin.
-        find_overlap: what computes `overlap`, which many a pass is not asked for.
-        ambiguity: mean mass that a sample sends anywhere but to its first point, in [0, 1).
+        find_gram: what computes `gram`, which many a pass is not asked for.
+        softness: mean mass that a sample sends anywhere but to its first point, in [0, 1).
     """
 
     dual: float
     mass: Tensor
-    find_overlap: Callable[[], Tensor]
-    ambiguity: float
+    find_gram: Callable[[], Tensor]
+    softness: float
 
     @cached_property
-    def overlap(self) -> Tensor:
+    def gram(self) -> Tensor:
         """(n, n) float64 sum_k a_k chi_ki chi_kj over undecided samples; its off-diagonal part makes the Hessian."""
-        return self.find_overlap()
+        return self.find_gram()
 
 
 @dataclass(frozen=True)
@@ -88,15 +88,15 @@ class SoftSums:
 
     Attributes:
         minimum: 0-d, sum_k a_k of the softmin of c - v.
-        certainty: 0-d, sum_k a_k of the share of its first point.
-        mass: (n,) as in `SoftPass`.
-        find_overlap: as in `SoftPass`.
+        largest_share: 0-d, sum_k a_k of the share of its first point.
+        mass: (n,) as in `SmoothedCells`.
+        find_gram: as in `SmoothedCells`.
     """
 
     minimum: Tensor
-    certainty: Tensor
+    largest_share: Tensor
     mass: Tensor
-    find_overlap: Callable[[], Tensor]
+    find_gram: Callable[[], Tensor]
 
 
 Entries = tuple[Tensor, Tensor, Tensor]  # samples, points and costs of the entries of lists
@@ -140,13 +140,13 @@ class SoftEngine(ABC):
         """Get ready for passes about v; whether this has changed what they give."""
         return False
 
-    def soft(self, v: Tensor, eta: float) -> SoftPass:
+    def soft(self, v: Tensor, eta: float) -> SmoothedCells:
         """Value, gradient and curvature of the smoothed semi-dual, in one pass."""
         self._count()
         offset = v.mean()
         sums = self._soft_sums(v - offset, eta)
         dual = float(sums.minimum - offset + self.problem.b @ v)
-        return SoftPass(dual, sums.mass, sums.find_overlap, 1 - float(sums.certainty))
+        return SmoothedCells(dual, sums.mass, sums.find_gram, 1 - float(sums.largest_share))
 
     def _count(self) -> None:
         self.meter.spent += self._size() / self.meter.unit
@@ -203,22 +203,22 @@ class Engine(SoftEngine):
         """The same with a meter of its own."""
         return type(self)(problem)
 
-    def hard(self, v: Tensor, near: HardPass | None = None) -> HardPass:
-        """Nearest point in c - v of every sample, its cost, and the slack to the second nearest.
+    def hard(self, v: Tensor, near: LaguerreCells | None = None) -> LaguerreCells:
+        """Nearest point in c - v of every sample, its cost, and the margin to the second nearest.
 
-        Given the pass at a potential near v, only samples that may have another cell now are looked at, and the slack
+        Given the pass at a potential near v, only samples that may have another cell now are looked at, and the margin
         of the others is what is certainly left of it.
         """
         if near is None:
-            cell, slack = self._two_nearest(self._centred(v))
-            return self._summed(v, cell, self._cost_to(cell), slack, None, len(cell))
-        cell, cost, slack, close = self._renewed(v, near)
-        return self._summed(v, cell, cost, slack, close, len(close))
+            cell, margin = self._two_nearest(self._centred(v))
+            return self._summed(v, cell, self._cost_to(cell), margin, None, len(cell))
+        cell, cost, margin, close = self._renewed(v, near)
+        return self._summed(v, cell, cost, margin, close, len(close))
 
-    def sharpened(self, cells: HardPass) -> HardPass:
+    def sharpened(self, cells: LaguerreCells) -> LaguerreCells:
         """The same cells, with less in doubt where looking at it again takes no longer than a second or so."""
-        cell, cost, slack = cells.cell.clone(), cells.cost.clone(), cells.slack.clone()
-        return self._summed(cells.potential, cell, cost, slack, None, 0, SHARPENED)
+        cell, cost, margin = cells.cell.clone(), cells.cost.clone(), cells.margin.clone()
+        return self._summed(cells.potential, cell, cost, margin, None, 0, SHARPENED)
 
     def _centred(self, v: Tensor) -> Tensor:
         return v - self.problem.b @ v  # an offset moves no cell, but digits would go to it
@@ -228,51 +228,51 @@ class Engine(SoftEngine):
         v: Tensor,
         cell: Tensor,
         cost: Tensor,
-        slack: Tensor,
+        margin: Tensor,
         among: Tensor | None,
         looked: int,
         affordable: int = 0,
-    ) -> HardPass:
+    ) -> LaguerreCells:
         """The pass that has found these, which are overwritten where rounding leaves doubts.
 
         Only the samples `among` which doubts may be, or all, are looked at for them; `looked` have been looked at.
         """
         problem, centred = self.problem, self._centred(v)
-        lost = self._settled(centred, cell, cost, slack, among, affordable)
+        lost = self._settled(centred, cell, cost, margin, among, affordable)
         held, costs, lost, count = problem.added(self._held(cell), problem.a @ cost, lost, problem.a.new_tensor(looked))
         self.meter.spent += float(count) * len(v) / self.meter.unit
         mass, mean = self._mass(held), float(costs)
         turnover = (mass + problem.b) @ centred.abs() * (EXACT_MASS if problem.equal else SUMMED)
         error = float(lost + of_sums(mean, turnover, problem.x.shape[1], problem.p))
         dual = mean + float(centred @ (problem.b - mass)) - (error if error > RESOLUTION * mean else 0.0)
-        return HardPass(v, cell, cost, slack, mass, mean, error, dual)
+        return LaguerreCells(v, cell, cost, margin, mass, mean, error, dual)
 
-    def _renewed(self, v: Tensor, near: HardPass) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Cells, costs and slacks at v, (m,), from those at a potential near it, and which samples were looked at.
+    def _renewed(self, v: Tensor, near: LaguerreCells) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Cells, costs and margins at v, (m,), from those at a potential near it, and which samples were looked at.
 
         No sample stays farther behind its second nearest point than the largest rise is above that of its own cell.
         """
         problem, rise, centred = self.problem, v - near.potential, self._centred(v)
-        slack = near.slack - (rise.max() - rise).to(near.slack.dtype)[near.cell]
+        margin = near.margin - (rise.max() - rise).to(near.margin.dtype)[near.cell]
         cell, cost = near.cell.clone(), near.cost.clone()
-        close, _ = self._doubtful(centred, cell, cost, slack, None)
+        close, _ = self._doubtful(centred, cell, cost, margin, None)
         for some in torch.split(close, max(1, PICKED // problem.x.shape[1])) if len(close) else ():
             part = self.apart(replace(problem, y=problem.y[some], a=problem.a[some]))
-            cell[some], slack[some] = part._two_nearest(centred)
+            cell[some], margin[some] = part._two_nearest(centred)
             cost[some] = part._cost_to(cell[some])
-        return cell, cost, slack, close
+        return cell, cost, margin, close
 
     def _settled(
-        self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor, among: Tensor | None, affordable: int
+        self, v: Tensor, cell: Tensor, cost: Tensor, margin: Tensor, among: Tensor | None, affordable: int
     ) -> Tensor:
         """How far the mean of the minima of c - v may lie below what was found, 0-d.
 
         Where that matters, or takes no more than the `affordable` number of differences, samples whose cell is in doubt
-        are looked at again, in float64 and then from differences: their entries of `cell`, `cost` and `slack` (m,) are
+        are looked at again, in float64 and then from differences: their entries of `cell`, `cost` and `margin` (m,) are
         overwritten.
         """
         problem = self.problem
-        index, loss = self._doubtful(v, cell, cost, slack, among)
+        index, loss = self._doubtful(v, cell, cost, margin, among)
         lost = problem.a[index] @ loss
         if not len(index):
             return lost
@@ -286,21 +286,21 @@ class Engine(SoftEngine):
         cells, gap = finer._two_nearest(v)
         costs = finer._cost_to(cells)
         lost = finer._settled(v, cells, costs, gap, None, affordable)
-        cell[index], cost[index], slack[index] = cells, costs, gap.to(slack.dtype)
+        cell[index], cost[index], margin[index] = cells, costs, gap.to(margin.dtype)
         return lost
 
     def _doubtful(
-        self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor, among: Tensor | None
+        self, v: Tensor, cell: Tensor, cost: Tensor, margin: Tensor, among: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """As `doubtful`, for passes of this engine, among some samples or all."""
         if among is None:
-            return self._doubts(v, cell, cost, slack, self.problem.squares)
-        index, loss = self._doubts(v, cell[among], cost[among], slack[among], self.problem.squares[among])
+            return self._doubts(v, cell, cost, margin, self.problem.squares)
+        index, loss = self._doubts(v, cell[among], cost[among], margin[among], self.problem.squares[among])
         return among[index], loss
 
-    def _doubts(self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
-        """The same of samples with these cells, costs, slacks and squared norms."""
-        return doubtful(self.problem, v, cell, cost, slack, squares)
+    def _doubts(self, v: Tensor, cell: Tensor, cost: Tensor, margin: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
+        """The same of samples with these cells, costs, margins and squared norms."""
+        return doubtful(self.problem, v, cell, cost, margin, squares)
 
     def nearest(self, v: Tensor) -> Tensor:
         """Index of the point nearest in c - v to each sample here, (m,) int64, for a centred v: `hard` without sums."""
@@ -314,13 +314,13 @@ class Engine(SoftEngine):
         return self._softmins(v - offset, eta) - offset
 
     @abstractmethod
-    def lists(self, v: Tensor, margin: Tensor, supply: Tensor) -> Entries:
-        """Of each sample the points within a margin of the nearest in c - v.
+    def lists(self, v: Tensor, within: Tensor, supply: Tensor) -> Entries:
+        """Of each sample the points within some distance of the nearest in c - v.
 
         Args:
             v: (n,) potential.
-            margin: (m,) in the unit of the cost.
-            supply: (n,) mass of samples that should list each point, even if from beyond the margin.
+            within: (m,) that distance, in the unit of the cost.
+            supply: (n,) mass of samples that should list each point, even if from farther away.
 
         Returns:
             (e,) int32 samples, ascending, (e,) int32 points, and their (e,) costs in the dtype of the points.
@@ -332,7 +332,7 @@ class Engine(SoftEngine):
 
     @abstractmethod
     def _two_nearest(self, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Index of the point nearest to each sample in c - v, (m,) int64, and the slack to the second nearest, (m,)."""
+        """Index of the point nearest to each sample in c - v, (m,) int64; its margin to the second nearest, (m,)."""
 
     def _nearest(self, v: Tensor) -> Tensor:
         """The first of these, where it alone is asked for."""

@@ -26,8 +26,8 @@ class FusedEngine(DenseEngine):
         v = v + b.log() * eta
         lowest, total, mass = self._softmin(v, eta)
         minimum = lowest - eta * total.double().log()
-        certainty = a @ total.double().reciprocal()
-        return SoftSums(a @ minimum, certainty, mass, lambda: self._overlap(undecided(total), v, eta))
+        largest_share = a @ total.double().reciprocal()
+        return SoftSums(a @ minimum, largest_share, mass, lambda: self._gram(undecided(total), v, eta))
 
     def _softmins(self, v: Tensor, eta: float) -> Tensor:
         lowest, total, _ = self._softmin(v + self.problem.b.log() * eta, eta)

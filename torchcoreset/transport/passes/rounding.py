@@ -2,7 +2,7 @@
 
     x (n, d) points, y (m, d) samples      v (n,) potential      f_k = min_i [c(y_k, x_i) - v_i]      u unit roundoff
 
-A pass finds a cell for each sample and the slack to the second nearest point, both from rounded numbers. The cost to
+A pass finds a cell for each sample and the margin to the second nearest point, both from rounded numbers. The cost to
 the point of the cell is then computed from differences in float64. Only a point j with f_j <= f_cell could be nearer;
 so c_j <= r = f_cell + max v, and |x_j| <= |y| + r^(1/p). With these bounds on its size, the rounding error e of a
 computed c_j - v_j is at most
@@ -12,7 +12,7 @@ computed c_j - v_j is at most
         (128 u r for p other than 1 and 2: engines may take it by exp and log),
         + 3 u max(|f|, max v)            of subtracting v,
 
-so that the true minimum is no less than f_cell - max(0, 2 e - slack). Source: Higham (2002), Accuracy and stability of
+so that the true minimum is no less than f_cell - max(0, 2 e - margin). Source: Higham (2002), Accuracy and stability of
 numerical algorithms, section 3.1, for inner products of length d in any order.
 """
 
@@ -41,7 +41,7 @@ def unit_roundoff(dtype: torch.dtype) -> float:
 
 
 def doubtful(
-    problem: Problem, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor, squares: Tensor
+    problem: Problem, v: Tensor, cell: Tensor, cost: Tensor, margin: Tensor, squares: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Samples whose nearest point in c - v may be another than the cell that a pass has found.
 
@@ -50,7 +50,7 @@ def doubtful(
         v: (n,) potential as it went into the pass, near its mean.
         cell: (k,) the cells of some samples, as found.
         cost: (k,) float64 cost to their points.
-        slack: (k,) computed distance in c - v to the second nearest point, or less.
+        margin: (k,) computed distance in c - v to the second nearest point, or less.
         squares: (k,) of their norms.
 
     Returns:
@@ -64,13 +64,13 @@ def doubtful(
     most = float(cost.max()) - low
     longest = float(squares.max()) ** 0.5
     largest = _expanded(max(most + top, 0.0), max(most, top), longest, d, p, u)
-    index = (slack <= 2 * largest).nonzero()[:, 0]
+    index = (margin <= 2 * largest).nonzero()[:, 0]
     if not len(index):
         return index, cost[:0]
     f = cost[index] - v[cell[index]]
     reach, height = (f + top).clamp(min=0), f.abs().clamp(min=top)
     error = _expanded(reach, height, squares[index].double().sqrt(), d, p, u)
-    loss = 2 * error - slack[index]
+    loss = 2 * error - margin[index]
     some = loss > 0
     return index[some], loss[some]
 
@@ -107,7 +107,7 @@ def _expanded(reach: Number, height: Number, norm: Number, d: int, p: float, u: 
 
 
 def doubtful_by_differences(
-    problem: Problem, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor
+    problem: Problem, v: Tensor, cell: Tensor, cost: Tensor, margin: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The same for a pass over costs from differences in float64, whose error is relative to the cost itself."""
     if len(v) == 1:
@@ -116,7 +116,7 @@ def doubtful_by_differences(
     f = cost - v[cell]
     reach, height = (f + top).clamp(min=0), f.abs().clamp(min=top)
     error = unit_roundoff(torch.float64) * (((d + 8) * max(p / 2, 1.0) + 16) * reach + 3 * height)
-    loss = 2 * error - slack
+    loss = 2 * error - margin
     some = (loss > 0).nonzero()[:, 0]
     return some, loss[some]
 

@@ -52,9 +52,9 @@ class TritonEngine(FusedEngine):
     def _two_nearest(self, v: Tensor) -> tuple[Tensor, Tensor]:
         y = self._places[1]
         cell = torch.empty(len(y), dtype=torch.int64, device=y.device)
-        slack = torch.empty_like(self._y2)
-        self._launch(_two_nearest_kernel, y, self._y2, v, cell, slack)
-        return cell, slack
+        margin = torch.empty_like(self._y2)
+        self._launch(_two_nearest_kernel, y, self._y2, v, cell, margin)
+        return cell, margin
 
     def _softmin(self, v: Tensor, eta: float) -> tuple[Tensor, Tensor, Tensor]:
         x, y = self._places
@@ -88,7 +88,7 @@ class TritonEngine(FusedEngine):
 
 @triton.jit
 def _two_nearest_kernel(
-    x, y, x2, y2, v, cell, slack, n, m, x_row, x_col, y_row, y_col, half_power,
+    x, y, x2, y2, v, cell, margin, n, m, x_row, x_col, y_row, y_col, half_power,
     P: tl.constexpr, D: tl.constexpr, DOT: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
@@ -109,7 +109,7 @@ def _two_nearest_kernel(
         nearest = tl.where(tile_lowest < lowest, first + place, nearest)
         lowest = tl.minimum(lowest, tile_lowest)
     tl.store(cell + rows, nearest.to(tl.int64), mask=rows < m)
-    tl.store(slack + rows, second - lowest, mask=rows < m)
+    tl.store(margin + rows, second - lowest, mask=rows < m)
 
 
 @triton.jit

@@ -21,8 +21,8 @@ from .engine import Entries, Meter, SoftEngine, SoftSums, exponential_
 
 REACH = 7.0  # etas beyond the nearest point within which points are candidates; exp(-7) is 1e-3
 LEAST_REACH = 3.0  # of lists after the potential has moved: beyond, they are made anew
-SMALL = 1e-2  # shares below this part of the sample's largest are left out of the overlap
-ENOUGH = 100  # shares a point; of more, the overlap takes every second sample, every third, ...
+SMALL = 1e-2  # shares below this part of the sample's largest are left out of the Gram matrix
+ENOUGH = 100  # shares a point; of more, the Gram matrix takes every second sample, every third, ...
 DENSE_POINTS = 2048  # points beyond which n x n numbers are neither kept nor factorised
 # Shares a sample from which a sparse by dense product wins. Measured, (n, m) = (1000, 20k), milliseconds: 12 shares 31
 # sparse by sparse and 25 + 55 with a dense factor, 60 shares 636 and 177 + 52.
@@ -80,13 +80,13 @@ class Candidates(SoftEngine):
         kept = share > SMALL
         total = torch.segment_reduce(share, "sum", offsets=self._offsets)
         minimum = lowest.double() - eta * total.double().log()
-        certainty = total.double().reciprocal()
+        largest_share = total.double().reciprocal()
         root = a.sqrt().to(share.dtype)
         share *= (root / total).index_select(0, rows)
         mass = mass_by_cell(cols, share * root.index_select(0, rows), len(b)).double()
-        return SoftSums(a @ minimum, a @ certainty, mass, lambda: self._overlap(rows, cols, share, kept))
+        return SoftSums(a @ minimum, a @ largest_share, mass, lambda: self._gram(rows, cols, share, kept))
 
-    def _overlap(self, rows: Tensor, cols: Tensor, share: Tensor, kept: Tensor) -> Tensor:
+    def _gram(self, rows: Tensor, cols: Tensor, share: Tensor, kept: Tensor) -> Tensor:
         m, n = len(self.problem.y), len(self.problem.x)
         stride = max(1, int(kept.sum()) // (ENOUGH * n))
         if stride > 1:
@@ -94,11 +94,11 @@ class Candidates(SoftEngine):
         index = kept.nonzero()[:, 0]
         rows, cols = rows[index].long(), cols[index].long()
         # Every stride-th sample stands for all.
-        return overlap_of(rows // stride, cols, share[index] * stride**0.5, (-(-m // stride), n))
+        return gram_of(rows // stride, cols, share[index] * stride**0.5, (-(-m // stride), n))
 
 
-def overlap_of(rows: Tensor, cols: Tensor, shares: Tensor, shape: tuple[int, int]) -> Tensor:
-    """The overlap of some entries.
+def gram_of(rows: Tensor, cols: Tensor, shares: Tensor, shape: tuple[int, int]) -> Tensor:
+    """The Gram matrix of some entries.
 
     Args:
         rows: (entries,) samples, ascending.
@@ -116,13 +116,13 @@ def overlap_of(rows: Tensor, cols: Tensor, shares: Tensor, shape: tuple[int, int
             warnings.filterwarnings("ignore", message="Sparse CSR tensor support", category=UserWarning)
             pairs: Tensor = torch.sparse.mm(split.t(), split).double()
         return pairs.coalesce() if n > DENSE_POINTS else pairs.to_dense()
-    overlap: Tensor = shares.new_zeros(n, n, dtype=torch.float64)
+    gram: Tensor = shares.new_zeros(n, n, dtype=torch.float64)
     for start in range(0, m, GRAM_BLOCK // n):
         count = min(GRAM_BLOCK // n, m - start)
         first, last = torch.searchsorted(rows, rows.new_tensor([start, start + count])).tolist()
         block = _matrix(rows[first:last] - start, cols[first:last], shares[first:last], (count, n))
-        overlap += torch.sparse.mm(block.t(), block.to_dense())
-    return overlap
+        gram += torch.sparse.mm(block.t(), block.to_dense())
+    return gram
 
 
 def _matrix(rows: Tensor, cols: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ...tensors import real_tensor
-from ..flow import Movable, within_quota
+from ..flow import BoundarySamples, within_limits
 from ..passes import Engine, Entries, Meter, SoftEngine, SoftSums, shuffled
 from ..problem import Problem, as_table, make_problem, square_with_offset, with_offset
 from ..result import Coupling, Transport
@@ -123,16 +123,16 @@ class Shard(Problem):
         place = torch.argsort(torch.argsort(holder, stable=True))  # of each among what was gathered, rank by rank
         return Problem(x=self.x, b=self.b, y=y[place], a=a[place], equal=self.equal, p=self.p)
 
-    def gathered(self, movable: Movable, quota: Tensor) -> Movable:
-        columns = self.ranks.gather(movable.y, movable.a, movable.cell, movable.slack)
-        y, a, cell, slack = (torch.cat(parts) for parts in zip(*columns, strict=True))
+    def gathered(self, boundary: BoundarySamples, per_cell: Tensor) -> BoundarySamples:
+        columns = self.ranks.gather(boundary.y, boundary.a, boundary.cell, boundary.margin)
+        y, a, cell, margin = (torch.cat(parts) for parts in zip(*columns, strict=True))
         before = sum(len(part[1]) for part in columns[: self.ranks.rank])
         index = torch.full_like(cell, -1)
-        index[before : before + len(movable.index)] = movable.index
-        everyones = Movable(y, a, cell, slack, index)
-        order = torch.argsort(everyones.slack, stable=True)
+        index[before : before + len(boundary.index)] = boundary.index
+        everyones = BoundarySamples(y, a, cell, margin, index)
+        order = torch.argsort(everyones.margin, stable=True)
         order = order[torch.argsort(everyones.cell[order], stable=True)]
-        return everyones.picked(order[within_quota(everyones.cell[order], quota)])
+        return everyones.picked(order[within_limits(everyones.cell[order], per_cell)])
 
     def own(self, plan: Coupling) -> Coupling:
         """This rank's entries of a plan of the union."""
@@ -144,14 +144,14 @@ class Shard(Problem):
         transform = result.transform[self.start : self.start + len(self.y)]
         return replace(result, transform=transform, plan=self.own(result.plan))
 
-    def own_surplus(self, received: Tensor, surplus: Tensor) -> Tensor:
-        """This rank's part of a surplus (n,) that sums to 0, if ranks give away and receive in their order.
+    def own_excess(self, received: Tensor, excess: Tensor) -> Tensor:
+        """This rank's part of an excess (n,) that sums to 0, if ranks give away and receive in their order.
 
         `received` (n,) is what the points receive from this rank.
         """
         held = self.ranks.table(received)
-        given = torch.minimum(held, (surplus.clamp(min=0) - (held.cumsum(0) - held)).clamp(min=0))
-        upto, lacking = given.sum(1).cumsum(0), (-surplus).clamp(min=0).cumsum(0)
+        given = torch.minimum(held, (excess.clamp(min=0) - (held.cumsum(0) - held)).clamp(min=0))
+        upto, lacking = given.sum(1).cumsum(0), (-excess).clamp(min=0).cumsum(0)
         begin = upto[self.ranks.rank - 1] if self.ranks.rank else torch.zeros_like(upto[0])
         taken = torch.minimum(lacking, upto[self.ranks.rank]).clamp(min=begin) - begin
         return given[self.ranks.rank] - taken.diff(prepend=taken.new_zeros(1))
@@ -186,15 +186,15 @@ class ShardEngine(Engine):
     def finer(self, problem: Problem) -> Engine | None:
         return self._inner.finer(problem)
 
-    def _doubts(self, v: Tensor, cell: Tensor, cost: Tensor, slack: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
-        return self._inner._doubts(v, cell, cost, slack, squares)
+    def _doubts(self, v: Tensor, cell: Tensor, cost: Tensor, margin: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
+        return self._inner._doubts(v, cell, cost, margin, squares)
 
     @property
     def rounding(self) -> float:
         return self._inner.rounding
 
-    def lists(self, v: Tensor, margin: Tensor, supply: Tensor) -> Entries:
-        return self._inner.lists(v, margin, supply)
+    def lists(self, v: Tensor, within: Tensor, supply: Tensor) -> Entries:
+        return self._inner.lists(v, within, supply)
 
     def candidates(self, v: Tensor, eta: float) -> SoftEngine:
         return self  # ranks would disagree about when to renew their lists; only subsamples are annealed anyway
@@ -207,9 +207,9 @@ class ShardEngine(Engine):
 
     def _soft_sums(self, v: Tensor, eta: float) -> SoftSums:
         sums = self._inner._soft_sums(v, eta)
-        parts = (sums.minimum, sums.certainty, sums.mass, sums.find_overlap())
-        minimum, certainty, mass, overlap = self.problem.ranks.total(*parts)
-        return SoftSums(minimum, certainty, mass, lambda: overlap)
+        parts = (sums.minimum, sums.largest_share, sums.mass, sums.find_gram())
+        minimum, largest_share, mass, gram = self.problem.ranks.total(*parts)
+        return SoftSums(minimum, largest_share, mass, lambda: gram)
 
 
 def problem_on(

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from ..cost import assigned, paired_gradient
-from ..passes import Engine, SoftPass
+from ..passes import Engine, SmoothedCells
 from ..problem import Problem
 from ..result import Coupling
-from ..support import ceiling
-from .state import Running
+from ..support import c_transform
+from .state import StreamState
 from .ties import distinct, shared
 
 FINE = 50  # samples a point that a curvature is computed from, at most
@@ -57,14 +57,14 @@ class Smoothed:
 
     Attributes:
         soft: pass over a part of the samples.
-        ambiguity: of those that are not tied, or None if hardly any is not.
+        softness: of those that are not tied, or None if hardly any is not.
         atoms: as in `Counters`.
         least: the smallest eta that rounding allows.
         scale: mean cost to the origin, beyond which no smoothing makes sense.
     """
 
-    soft: SoftPass
-    ambiguity: float | None
+    soft: SmoothedCells
+    softness: float | None
     atoms: float
     least: float
     scale: float
@@ -79,7 +79,7 @@ class BatchSums:
         value: the semi-dual.
         square: mean square of the samples' part in it.
         mass: (n,) of the cells.
-        ceiling: (n,) highest potential that leaves a cell empty, where that was asked for, else infinite.
+        c_transform: (n,) highest potential that leaves a cell empty, where that was asked for, else infinite.
         renewal: what renews the curvature; None where it is not due.
     """
 
@@ -87,14 +87,14 @@ class BatchSums:
     value: float
     square: float
     mass: Tensor
-    ceiling: Tensor | None
+    c_transform: Tensor | None
     renewal: Smoothed | None
 
 
-def look_at(engine: Engine, v: Tensor, margin: float = 0.0) -> Look:
-    """The cells of the samples here at a centred potential (n,), those tied within the margin shared if it is not 0."""
-    if margin:
-        cells, plan = shared(engine, v, margin)
+def look_at(engine: Engine, v: Tensor, tie_tolerance: float = 0.0) -> Look:
+    """The cells of the samples here at a centred potential (n,), ties within a tolerance above 0 shared."""
+    if tie_tolerance:
+        cells, plan = shared(engine, v, tie_tolerance)
         return _look(engine, v, cells.cell, plan)
     return _look(engine, v, engine.nearest(v), None)
 
@@ -117,21 +117,21 @@ def _look(engine: Engine, v: Tensor, cell: Tensor, plan: Coupling | None) -> Loo
     )  # fmt: skip
 
 
-def smoothed(engine: Engine, running: Running) -> Smoothed:
+def smoothed(engine: Engine, running: StreamState) -> Smoothed:
     """The smoothed cells of a batch that renews the curvature, and how many of its samples are repeated."""
     now, v = running.numbers, running.potential
     sample = part_of(engine)
     atoms = repeated(sample)
     problem, soft = sample.problem, sample.soft(v, now.eta)
-    ambiguity: float | None = soft.ambiguity
+    softness: float | None = soft.softness
     if atoms:  # a sharper softmin decides nothing for samples that are tied
-        free = sample.hard(v).slack > now._replace(atoms=atoms).margin
+        free = sample.hard(v).margin > now._replace(atoms=atoms).tie_tolerance
         left = problem.a[free].sum()
-        ambiguity = None
+        softness = None
         if float(left) > FREE:
             rest = replace(problem, y=problem.y[free], a=problem.a[free] / left, equal=False)
-            ambiguity = sample.on(rest).soft(v, now.eta).ambiguity
-    return Smoothed(soft=soft, ambiguity=ambiguity, atoms=atoms, least=least_smoothing(engine), scale=scale_of(problem))
+            softness = sample.on(rest).soft(v, now.eta).softness
+    return Smoothed(soft=soft, softness=softness, atoms=atoms, least=least_smoothing(engine), scale=scale_of(problem))
 
 
 def part_of(engine: Engine) -> Engine:
@@ -153,21 +153,21 @@ def scale_of(problem: Problem) -> float:
     return problem.rounding / torch.finfo(problem.x.dtype).eps
 
 
-def batch_sums(problem: Problem, running: Running, look: Look, renewal: Smoothed | None) -> BatchSums:
+def batch_sums(problem: Problem, running: StreamState, look: Look, renewal: Smoothed | None) -> BatchSums:
     """What a batch tells, from a look at it whose means are those of all its samples; v is centred."""
     most = OVERDUE + math.log(len(problem.b))
     is_late = float(running.overdue.max()) > most
     return BatchSums(
-        worth=worth_of(problem),
+        worth=effective_size(problem),
         value=float(look.value),
         square=float(look.square),
         mass=look.mass,
-        ceiling=ceiling(problem, look.transform, running.overdue > most) if is_late else None,
+        c_transform=c_transform(problem, look.transform, running.overdue > most) if is_late else None,
         renewal=renewal,
     )
 
 
-def worth_of(problem: Problem) -> float:
+def effective_size(problem: Problem) -> float:
     """Number of equally weighted samples that a batch is worth: (sum a)^2 / sum a^2 (Kish 1965)."""
     return float(problem.count) if problem.equal else 1 / problem.concentration
 

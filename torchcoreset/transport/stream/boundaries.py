@@ -36,7 +36,7 @@ class Boundaries:
 
 
 def boundaries(curvature: Tensor, v: Tensor, x: Tensor, p: float) -> Boundaries:
-    """The boundaries between the cells of v, for a curvature (n, n) with overlap / eta off the diagonal."""
+    """The boundaries between the cells of v, for a curvature (n, n) with the Gram matrix over eta off the diagonal."""
     # From differences: far from the origin the root of a square that cancels is wrong, and on the diagonal it is not 0.
     # Points that coincide have no boundary that moves; the diagonal is none either.
     apart = pairwise_exact(x, x, 1)

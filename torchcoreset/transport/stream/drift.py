@@ -5,7 +5,7 @@
 The mean of each feature over the last batches is compared with its mean over all that are remembered, in standard
 errors. Both variances are estimated and the larger one taken, so that one outlier does not look like a change. A shift
 of a mean or of a spread shows; a change that keeps those of every column does not: it is met by the cells' masses alone
-(`running.surprise`), and shown as a lag. Samples that depend on each other, such as those of a Markov chain, look like
+(`update.chi_square`), and shown as a lag. Samples that depend on each other, such as those of a Markov chain, look like
 a drift.
 """
 

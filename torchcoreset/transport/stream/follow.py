@@ -13,11 +13,11 @@ from ..dual import LEAST_SAMPLES
 from ..passes import make_engine, resolving_engine
 from ..problem import Problem
 from ..result import Coupling
-from ..support import ceiling, with_idle, without_idle
+from ..support import c_transform, extend, restrict
 from .batch import FINE, Look, batch_sums, look_at, smoothed
 from .drift import Moments, features, first_moments, watched
-from .state import Running
-from .update import advance, begin, is_due, moved, rejuvenated
+from .state import StreamState
+from .update import advance, begin, forget, is_due, moved
 
 # Batches remembered, and samples a point among them, before a stream is tracked.
 WARM_BATCHES, WARM_SAMPLES = 10.0, 10.0
@@ -52,7 +52,7 @@ _REMEDIES = {
 }
 
 
-RUNNING = tuple(field.name for field in fields(Running))
+RUNNING = tuple(field.name for field in fields(StreamState))
 MOMENTS = tuple(field.name for field in fields(Moments))
 
 
@@ -67,7 +67,7 @@ class Memory:
             zeros.
     """
 
-    running: Running
+    running: StreamState
     moments: Moments
     drifts: Tensor
 
@@ -83,7 +83,7 @@ class Memory:
     def from_tensors(cls, tensors: dict[str, Tensor]) -> Memory:
         """The same back."""
         return cls(
-            running=Running(**{name: tensors[name] for name in RUNNING}),
+            running=StreamState(**{name: tensors[name] for name in RUNNING}),
             moments=Moments(**{name: tensors[name] for name in MOMENTS}),
             drifts=tensors["drifts"],
         )
@@ -112,7 +112,7 @@ class StreamTransport:
         cell_mass: (n,) float64 mass of the batch's cells; samples whose points are equally near are shared among
             these as a plan would.
         weights: (n,) float64, of the points.
-        surplus: (n,) float64, by how much those exceed the cells' masses, averaged over the batches remembered.
+        excess: (n,) float64, by how much those exceed the cells' masses, averaged over the batches remembered.
         noise: variance of that average, in units of that of one sample.
         batches: batches since the stream began, this one included.
         gain: weight of a batch like this in the running means.
@@ -127,7 +127,7 @@ class StreamTransport:
     assignment: Tensor
     cell_mass: Tensor
     weights: Tensor
-    surplus: Tensor
+    excess: Tensor
     noise: float
     batches: int
     gain: float
@@ -136,7 +136,7 @@ class StreamTransport:
     @property
     def marginal_error(self) -> float:
         """Total variation distance, in [0, 1], between the averaged masses of the cells and the point weights."""
-        return float(self.surplus.abs().sum()) / 2
+        return float(self.excess.abs().sum()) / 2
 
     @property
     def marginal_noise(self) -> float:
@@ -165,7 +165,7 @@ class Seen:
         features: (2, 2 d) its means of `drift.features`.
     """
 
-    running: Running
+    running: StreamState
     look: Look
     features: Tensor
 
@@ -213,14 +213,16 @@ def see(memory: Memory | None, problem: Problem, points: Tensor, samples: Tensor
     None if this batch begins a stream: nothing is remembered, or nothing that fits the points and is finite.
     """
     if problem.support is not None:
-        inner = without_idle(problem, problem.support)
+        inner = restrict(problem, problem.support)
         return see(memory, inner, points[problem.support], samples, engine)
     if memory is None or not memory.running.fits(points, problem.p):
         return None
     running = moved(memory.running, points, problem.b)
     if running is None:
         return None
-    look = look_at(resolving_engine(problem, engine, running.numbers.mean), running.potential, running.numbers.margin)
+    look = look_at(
+        resolving_engine(problem, engine, running.numbers.mean), running.potential, running.numbers.tie_tolerance
+    )
     return Seen(running=running, look=look, features=features(samples, problem.mean, memory.moments.origin))
 
 
@@ -259,7 +261,7 @@ def follow(
     moments, has_moved = watched(memory.moments, seen.features, sums.worth, share, forgetting)
     drifts, is_new = _drifts(memory.drifts, after.numbers.batches, has_moved)
     if has_moved:
-        after = rejuvenated(after)
+        after = forget(after)
     memory = Memory(running=after, moments=moments, drifts=drifts)
     return _followed(problem.b, seen.running.potential, seen.look, sums.value, memory, is_new)
 
@@ -303,7 +305,7 @@ def _followed(b: Tensor, v: Tensor, look: Look, value: float, memory: Memory, is
         assignment=look.cell,
         cell_mass=look.mass,
         weights=b,
-        surplus=b - look.mass if first else after.residual.clone(),
+        excess=b - look.mass if first else after.residual.clone(),
         noise=now.noise if now.noise > 0 else 1 / now.typical,
         batches=int(now.batches),
         gain=now.gain,
@@ -338,16 +340,16 @@ def _without_idle(
 
     What is remembered is that of the other points, so a stream begins anew when a weight becomes zero or ceases to be.
     """
-    inner = without_idle(problem, support)
+    inner = restrict(problem, support)
     found = follow(memory, inner, points[support], samples, seen, forgetting=forgetting, engine=engine)
     result, used = found.transport, support.nonzero()[:, 0]
     transport = replace(
         result,
-        potential=with_idle(result.potential, support, ceiling(problem, result.transform, ~support)),
+        potential=extend(result.potential, support, c_transform(problem, result.transform, ~support)),
         assignment=used[result.assignment],
-        cell_mass=with_idle(result.cell_mass, support, 0.0),
+        cell_mass=extend(result.cell_mass, support, 0.0),
         weights=problem.b,
-        surplus=with_idle(result.surplus, support, 0.0),
+        excess=extend(result.excess, support, 0.0),
     )
     gradient = torch.zeros_like(points, dtype=torch.float64)
     gradient[support] = found.gradient

@@ -26,7 +26,7 @@ class Counters(NamedTuple):
         samples: the number of equally weighted samples that all batches are worth.
         age: batches remembered; one of average size counts as 1.
         eta: smoothing of the curvature.
-        ambiguity: running mean mass that a sample sends beyond its first point at that eta.
+        softness: running mean mass that a sample sends beyond its first point at that eta.
         renewed: age at which the curvature was last renewed.
         noise: variance of the mean `residual`, in units of that of one sample.
         mean, square: running means of the samples' part in the semi-dual, and of its square.
@@ -41,7 +41,7 @@ class Counters(NamedTuple):
     samples: float
     age: float
     eta: float
-    ambiguity: float
+    softness: float
     renewed: float
     noise: float
     mean: float
@@ -72,22 +72,22 @@ class Counters(NamedTuple):
 
     @property
     def width(self) -> float:
-        """By how much c - v differs across a cell, roughly: the ambiguity is proportional to eta."""
-        return self.eta / max(self.ambiguity, 1e-3)
+        """By how much c - v differs across a cell, roughly: the softness is proportional to eta."""
+        return self.eta / max(self.softness, 1e-3)
 
     @property
-    def margin(self) -> float:
+    def tie_tolerance(self) -> float:
         """Differences in c - v up to here are ties; 0 where the stream has no atoms."""
         return TIED * self.gain * self.eta if self.atoms else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Running:
+class StreamState:
     """What is remembered of a stream: float64 tensors, which are replaced and never written to.
 
     Attributes:
         potential: (n,) v, centred.
-        curvature: (n, n) running average of overlap / eta, with max(b, q) / eta on the diagonal.
+        curvature: (n, n) running average of gram / eta, with max(b, q) / eta on the diagonal.
         coupling: (n, n) and
         pull: (n, d), how the cells' boundaries move with the points: see `Boundaries`.
         anchor: (n, d) the points that v belongs to.

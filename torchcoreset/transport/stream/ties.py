@@ -1,13 +1,13 @@
 """Samples that several points want equally: shared among them as a plan would share them.
 
-    y (m, d) samples, a (m,)      x (n, d) points, b (n,)      v (n,) potential      margin, in the unit of the cost
+    y (m, d) samples, a (m,)      x (n, d) points, b (n,)      v (n,) potential      tie_tolerance, of the cost
 
 Rows that repeat are atoms of their distribution, and at the best potential atoms lie on the boundaries between cells;
 so do all samples of points that coincide. A split of such a sample costs the same whatever the shares, but only the
 shares of a plan give the gradient of the distance. To send it whole to any one of its points lets the potential jump
-to and fro, and points with it. So samples within the margin are shared: what their cells hold beyond b goes, over such
-samples alone, to the cells that lack it. Any plan over them with the right masses is optimal up to the margin, and so
-is the mean of these, once the potential gives the right masses in the mean.
+to and fro, and points with it. So samples within the tolerance are shared: what their cells hold beyond b goes, over
+such samples alone, to the cells that lack it. Any plan over them with the right masses is optimal up to the tolerance,
+and so is the mean of these, once the potential gives the right masses in the mean.
 
 Each sample is split as seldom as paths of augmentation split it: equal shares for all would keep points together that
 had better part.
@@ -22,35 +22,35 @@ from torch import Tensor
 
 from ..cost import pairwise_exact
 from ..flow import balance
-from ..passes import Engine, HardPass
+from ..passes import Engine, LaguerreCells
 from ..result import Coupling
 
 
-def shared(engine: Engine, v: Tensor, margin: float) -> tuple[HardPass, Coupling | None]:
+def shared(engine: Engine, v: Tensor, tie_tolerance: float) -> tuple[LaguerreCells, Coupling | None]:
     """The cells of the samples here at a potential, and the plan that shares those that are tied; None if none are.
 
     Args:
         engine: passes over all samples of a problem.
         v: (n,) potential.
-        margin: difference in c - v up to which points count as equally near.
+        tie_tolerance: difference in c - v up to which points count as equally near.
 
     Returns:
         The cells, whose samples are whole, and a plan over all samples. Its rows sum to their weights; its columns are
-        as near to b as samples within the margin can bring them.
+        as near to b as samples within the tolerance can bring them.
     """
     problem, cells = engine.problem, engine.hard(v)
-    near = (cells.slack <= max(margin, 8 * problem.rounding)).nonzero()[:, 0]
+    near = (cells.margin <= max(tie_tolerance, 8 * problem.rounding)).nonzero()[:, 0]
     if not len(near) or len(v) == 1:
         return cells, None
     first, atom = distinct(problem.y[near])
     cost = pairwise_exact(problem.y[near[first]].double(), problem.x.double(), problem.p)
     least, cell = (cost - v).min(1)
-    cost.masked_fill_(cost - v > least[:, None] + margin, math.inf)
+    cost.masked_fill_(cost - v > least[:, None] + tie_tolerance, math.inf)
     mass = torch.zeros_like(least).index_add_(0, atom, problem.a[near])
     still = torch.ones_like(cells.cell, dtype=torch.bool).index_fill_(0, near, False).nonzero()[:, 0]
     held = torch.zeros_like(problem.b).index_add_(0, cells.cell[still], problem.a[still]).index_add_(0, cell, mass)
     arrays = (array.cpu().numpy() for array in (cost, cell, mass, held - problem.b, v))
-    found = balance(*arrays, allowance=margin, budgets=(0.0,))
+    found = balance(*arrays, arc_tolerance=tie_tolerance, suboptimality=(0.0,))
     rows, cols, part = (torch.as_tensor(array, device=v.device) for array in (found.rows, found.cols, found.mass))
     which, entry = _joined(atom, rows, len(first))
     some = near[which]

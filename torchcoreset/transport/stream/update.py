@@ -1,7 +1,7 @@
 """The running potential of a stream: stochastic Newton on the semi-dual of a distribution that is seen in batches.
 
     x (n, d) points, b (n,)      y (m, d) a batch, a (m,)      v (n,) potential      q (n,) mass of the batch's cells
-    H (n, n) running average of overlap / eta      eta smoothing of the curvature      age batches that are remembered
+    H (n, n) running average of gram / eta      eta smoothing of the curvature      age batches that are remembered
 
 The semi-dual of a distribution is the mean of those of its batches. At a potential that a batch has had no part in,
 the batch's value and gradients are therefore unbiased: those of D(v) <= W_p^p, which is W_p^p at the best v. Each batch
@@ -10,7 +10,7 @@ is first measured at the potential of those before it, and then moves it by
     v += 3 / (age + 2) H^-1 (b - q).
 
 Only the curvature is smoothed. The cells are hard, so that the limit is the potential of the exact problem. Where atoms
-lie on their boundaries (`ties`), the samples there are shared within a margin that shrinks like the gain; a smoothing
+lie on their boundaries (`ties`), the samples there are shared within a tolerance that shrinks like the gain; smoothing
 that is too sharp for the steps which the potential has to make then grows with each sign of a lag. When the
 points have moved since the last batch, v first moves with them (`boundaries`): else every step of an optimizer would
 throw the cells out of balance again, and points at a constant rate would outrun a gain that falls.
@@ -33,12 +33,12 @@ from torch import Tensor
 
 from ..dual import UNDECIDED, anneal, coarse_potential
 from ..passes import Engine
-from .batch import FINE, BatchSums, Smoothed, least_smoothing, part_of, repeated, scale_of, worth_of
+from .batch import FINE, BatchSums, Smoothed, effective_size, least_smoothing, part_of, repeated, scale_of
 from .boundaries import Boundaries, boundaries, carried
-from .state import Counters, Running
+from .state import Counters, StreamState
 
 CURVATURE_DECAY = 0.8  # of the rate at which the averaged curvature is renewed: it follows the points
-SHARPEST, BLUNTEST = 0.05, 0.4  # ambiguity of the curvature's softmin, once many samples have been seen and at first
+SHARPEST, BLUNTEST = 0.05, 0.4  # softness of the curvature's softmin, once many samples have been seen and at first
 SHARPEN = 1.5  # factor by which eta may change at once
 BLUNT = 4.0  # the same where a potential lags that atoms shape: they lend the smoothed dual no slope between two ties
 # Least eta of a first batch, which atoms would let shrink to nothing: of the mean cost, and where rows repeat, of the
@@ -52,7 +52,7 @@ EVERY = 4  # batches the test for that is made
 YOUNG, OLD_ENOUGH = 4.0, 8.0  # age to which surprises take it back, and from which on they count
 
 
-def begin(engine: Engine, points: Tensor, mean: float) -> Running:
+def begin(engine: Engine, points: Tensor, mean: float) -> StreamState:
     """The potential of a first batch, solved with a smoothing that depends on how many samples it has.
 
     Args:
@@ -62,7 +62,7 @@ def begin(engine: Engine, points: Tensor, mean: float) -> Running:
     """
     problem = engine.problem
     zeros = torch.zeros_like(problem.b)
-    v, overlap, eta, ambiguity, atoms = zeros, zeros.new_zeros(len(zeros), len(zeros)), 1.0, 1.0, 0.0
+    v, gram, eta, softness, atoms = zeros, zeros.new_zeros(len(zeros), len(zeros)), 1.0, 1.0, 0.0
     if len(zeros) > 1:
         least = max(least_smoothing(engine), COARSEST * mean)
         v, soft, eta = coarse_potential(engine, least)
@@ -71,17 +71,17 @@ def begin(engine: Engine, points: Tensor, mean: float) -> Running:
         atoms, blunt = repeated(sample), ATOMIC * scale_of(problem)
         if atoms and eta < blunt:
             eta, soft = blunt, sample.soft(v, blunt)
-        overlap, ambiguity = soft.overlap, soft.ambiguity
+        gram, softness = soft.gram, soft.softness
     anchor = _copied(points)
     v = v - problem.b @ v
-    curvature = with_diagonal(overlap / eta, problem.b / eta)
+    curvature = with_diagonal(gram / eta, problem.b / eta)
     walls = boundaries(curvature, v, anchor, problem.p)
-    worth = worth_of(problem)
+    worth = effective_size(problem)
     counters = Counters(
-        p=problem.p, batches=1, samples=worth, age=1, eta=eta, ambiguity=ambiguity, renewed=1,
+        p=problem.p, batches=1, samples=worth, age=1, eta=eta, softness=softness, renewed=1,
         noise=0, mean=mean, square=0, mean_noise=0, lagged=0, forgetting=0, atoms=atoms,
     )  # fmt: skip
-    return Running(
+    return StreamState(
         potential=v, curvature=curvature, coupling=walls.coupling, pull=walls.pull, anchor=anchor,
         residual=zeros.clone(), overdue=zeros.clone(), counters=counters.to_tensor(v),
     )  # fmt: skip
@@ -92,7 +92,7 @@ def _copied(points: Tensor) -> Tensor:
     return points.to(torch.float64, copy=True, memory_format=torch.contiguous_format)
 
 
-def moved(running: Running, points: Tensor, b: Tensor) -> Running | None:
+def moved(running: StreamState, points: Tensor, b: Tensor) -> StreamState | None:
     """The same after the points have moved: the potential that leaves the cells where they were, to first order.
 
     None where it is not finite, because potential, curvature or boundaries are not.
@@ -109,7 +109,7 @@ def moved(running: Running, points: Tensor, b: Tensor) -> Running | None:
     return _knowing(replace(running, potential=v - offset, anchor=anchor), running, running.numbers)
 
 
-def advance(running: Running, sums: BatchSums, b: Tensor, forgetting: float) -> Running:
+def advance(running: StreamState, sums: BatchSums, b: Tensor, forgetting: float) -> StreamState:
     """What is remembered after a batch.
 
     Args:
@@ -125,13 +125,13 @@ def advance(running: Running, sums: BatchSums, b: Tensor, forgetting: float) -> 
     if sums.renewal is not None:
         running, now = _renewed(running, now, sums.renewal, torch.maximum(b, sums.mass))
     gain = min(1.0, share * now.gain)
-    surplus = b - sums.mass
+    excess = b - sums.mass
     v = running.potential
     if len(v) > 1:
-        v = v + _step(running, gain * surplus, now.width)
-    if sums.ceiling is not None:
-        v = torch.where(sums.ceiling.isfinite(), torch.maximum(v, sums.ceiling), v)
-    residual = running.residual.lerp(surplus, gain)
+        v = v + _step(running, gain * excess, now.width)
+    if sums.c_transform is not None:
+        v = torch.where(sums.c_transform.isfinite(), torch.maximum(v, sums.c_transform), v)
+    residual = running.residual.lerp(excess, gain)
     weight = 1.0 if now.batches == 2 else gain  # the first batch was measured at its own potential
     now = now._replace(
         noise=(1 - gain) ** 2 * now.noise + gain**2 / sums.worth,
@@ -140,7 +140,7 @@ def advance(running: Running, sums: BatchSums, b: Tensor, forgetting: float) -> 
         mean_noise=(1 - weight) ** 2 * now.mean_noise + weight**2 / sums.worth,
     )
     tested = now.age > OLD_ENOUGH and now.batches % EVERY == 0
-    if tested and surprise(residual, b, now.noise) > SURPRISE:
+    if tested and chi_square(residual, b, now.noise) > SURPRISE:
         # Behind: a greater gain, and a test that begins anew.
         residual = torch.zeros_like(residual)
         now = _younger(now, max(YOUNG, now.age / 2))._replace(lagged=now.batches)
@@ -149,14 +149,14 @@ def advance(running: Running, sums: BatchSums, b: Tensor, forgetting: float) -> 
     return _knowing(after, running, now)
 
 
-def rejuvenated(running: Running) -> Running:
+def forget(running: StreamState) -> StreamState:
     """The same with little weight on what has been, for a stream that has changed."""
     now = _younger(running.numbers, min(running.numbers.age, YOUNG))
     after = replace(running, residual=torch.zeros_like(running.residual), counters=now.to_tensor(running.potential))
     return _knowing(after, running, now)
 
 
-def surprise(residual: Tensor, b: Tensor, noise: float) -> float:
+def chi_square(residual: Tensor, b: Tensor, noise: float) -> float:
     """How many standard deviations the mean masses of the cells are from b, were they those of independent samples.
 
     Pearson's statistic, sum_i residual_i^2 / b_i / noise, made normal by the cube root of Wilson and Hilferty (1931).
@@ -176,26 +176,26 @@ def surprise(residual: Tensor, b: Tensor, noise: float) -> float:
     return (cube_root - (1 - spread)) / math.sqrt(spread)
 
 
-def is_due(running: Running) -> bool:
+def is_due(running: StreamState) -> bool:
     """Whether the next batch renews the curvature."""
     now = running.numbers
     return len(running.potential) > 1 and now.age + 1 >= min(now.renewed * (1 + 1 / PART), now.renewed + SELDOM)
 
 
-def _renewed(running: Running, now: Counters, renewal: Smoothed, mass: Tensor) -> tuple[Running, Counters]:
+def _renewed(running: StreamState, now: Counters, renewal: Smoothed, mass: Tensor) -> tuple[StreamState, Counters]:
     """The curvature with that of a batch averaged in, and all that follows from it; mass (n,) is that of the points."""
     rate = min(1.0, max(1.0, now.age - now.renewed) / now.age**CURVATURE_DECAY)
-    fresh = with_diagonal(renewal.soft.overlap / now.eta, mass / now.eta)
+    fresh = with_diagonal(renewal.soft.gram / now.eta, mass / now.eta)
     curvature = running.curvature.lerp(fresh, rate)
     change = 1.0
     if renewal.atoms and now.lagged == now.batches - 1:
         change = BLUNT
-    elif renewal.ambiguity is not None:
+    elif renewal.softness is not None:
         target = min(BLUNTEST, max(SHARPEST, UNDECIDED * len(mass) / (now.age * now.typical)))
-        change = min(SHARPEN, max(1 / SHARPEN, (target / max(renewal.ambiguity, 1e-3)) ** 0.25))
-    ambiguity = now.ambiguity if renewal.ambiguity is None else renewal.ambiguity
+        change = min(SHARPEN, max(1 / SHARPEN, (target / max(renewal.softness, 1e-3)) ** 0.25))
+    softness = now.softness if renewal.softness is None else renewal.softness
     now = now._replace(
-        ambiguity=now.ambiguity + rate * (ambiguity - now.ambiguity),
+        softness=now.softness + rate * (softness - now.softness),
         eta=max(renewal.least, min(now.eta * change, renewal.scale)),
         renewed=now.age,
         atoms=renewal.atoms,
@@ -204,14 +204,14 @@ def _renewed(running: Running, now: Counters, renewal: Smoothed, mass: Tensor) -
     return replace(running, curvature=curvature, coupling=walls.coupling, pull=walls.pull), now
 
 
-def with_diagonal(overlap: Tensor, diagonal: Tensor) -> Tensor:
-    """A copy of `overlap` (n, n) with another diagonal (n,)."""
-    result = overlap.clone()
+def with_diagonal(gram: Tensor, diagonal: Tensor) -> Tensor:
+    """A copy of `gram` (n, n) with another diagonal (n,)."""
+    result = gram.clone()
     result.diagonal().copy_(diagonal)
     return result
 
 
-def _step(running: Running, g: Tensor, width: float) -> Tensor:
+def _step(running: StreamState, g: Tensor, width: float) -> Tensor:
     """H^-1 g, (n,), cut to `width`: what a quadratic model knows nothing of has to come step by step.
 
     It is not centred: the potential is, after it.
@@ -224,7 +224,7 @@ def _younger(now: Counters, age: float) -> Counters:
     return now._replace(age=age, renewed=age / 2, noise=0.0)
 
 
-def _knowing(after: Running, before: Running, numbers: Counters) -> Running:
+def _knowing(after: StreamState, before: StreamState, numbers: Counters) -> StreamState:
     """`after` with what need not be computed again: its numbers, and the solver of `before` if the curvature is his."""
     after.__dict__["numbers"] = numbers
     if after.curvature is before.curvature and "solver" in before.__dict__:

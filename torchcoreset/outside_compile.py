@@ -12,7 +12,7 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-def uncompiled(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+def outside_compile(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """The function, which a compiled caller leaves for and comes back from: one graph break.
 
     Traced, a solver falls into a hundred graphs, which take minutes to compile and are compiled again for other sizes.
