@@ -232,7 +232,7 @@ def test_points_of_tiny_weight_leave_digits_for_the_others() -> None:
 @pytest.mark.parametrize(("n", "m"), [(60, 5), (100, 30), (300, 30)])
 @in_time
 def test_many_points_of_very_different_weights(n: int, m: int) -> None:
-    # mass passes through cells that hold almost none
+    # mass passes through cells that damping almost none
     x, y, b = normal(n, 2), normal(m, 2, seed=1), weights_of("skewed", n, 2)
     optimum = ot.emd2(np.full(m, 1 / m), (b / b.sum()).numpy(), cost_matrix(x, y, 1).numpy())
     assert tc.transport(x, y, 1, b, exact=True).value == pytest.approx(optimum, rel=1e-8)
@@ -262,8 +262,8 @@ def test_a_start_with_a_tenth_of_the_mass_in_wrong_cells_is_far(
     found = DenseEngine(make_problem(x, y, 2)).hard(start)
     assert (0.1 < float((found.mass - 0.01).abs().sum()) / 2 < 0.3) == is_far
     annealed = []
-    anneal = solver_module.anneal
-    monkeypatch.setattr(solver_module, "anneal", lambda *given: annealed.append(given) or anneal(*given))
+    eps_scaling = solver_module.eps_scaling
+    monkeypatch.setattr(solver_module, "eps_scaling", lambda *given: annealed.append(given) or eps_scaling(*given))
     assert tc.transport(x, y, start=start).value == pytest.approx(best.value, rel=2e-3)
     assert bool(annealed) == is_far
 
@@ -305,7 +305,7 @@ def test_a_solve_that_gets_no_further_stalls(monkeypatch: pytest.MonkeyPatch) ->
         return Balanced(np.arange(len(cell)), cell, mass, v, 0)
 
     monkeypatch.setattr(solver_module, "balance", move_nothing)
-    with pytest.warns(tc.ConvergenceWarning, match=r"stalled.*both hold: allow a looser gap") as caught:
+    with pytest.warns(tc.ConvergenceWarning, match=r"stalled.*both damping: allow a looser gap") as caught:
         result = tc.transport(*hard_problem(), tolerance=1e-9)
     assert caught[0].message.result is result
     assert result.status is tc.Status.STALLED
@@ -857,7 +857,7 @@ def test_a_correction_that_failed_is_tried_shorter(monkeypatch: pytest.MonkeyPat
     class Downhill(Curvature):
         eta = 0.1
 
-        def solution(self, g: Tensor, hold: float = 0.0) -> Tensor:
+        def solution(self, g: Tensor, damping: float = 0.0) -> Tensor:
             return -0.5 * g / g.abs().max()  # 5 eta, far less than it is trusted
 
     tried = looks(monkeypatch)

@@ -1,4 +1,4 @@
-"""The way from points and samples to an optimal plan: anneal on subsamples, correct on all samples, balance.
+"""The way from points and samples to an optimal plan: eps_scaling on subsamples, correct on all samples, balance.
 
     v (n,) potential      g (n,) gradient b - mass of the cells      D(v) semi-dual
 
@@ -24,14 +24,14 @@ from .dual import (
     Curvature,
     LazyHessian,
     LimitedMemory,
-    anneal,
     coarse_potential,
     coarse_sample,
     curvature_of,
+    eps_scaling,
     next_eta,
-    settle,
     sorted_transport,
     target_softness,
+    tune_eta,
 )
 from .flow import MASS_TOLERANCE, balance, balance_lists, boundary_samples, candidate_arcs, spread
 from .passes import RESOLUTION, Engine, LaguerreCells, make_engine, unresolved
@@ -240,7 +240,7 @@ class Solver:
             lists = sample.candidates(v, eta)
             if lists is sample:  # lists for a sharper softmin than v is right for would hold too little
                 eta = max(least, next_eta(eta, soft.softness, target_softness(sample)))
-            v, soft, eta = anneal(lists, v, eta, least)
+            v, soft, eta = eps_scaling(lists, v, eta, least)
         return self.evaluate(v), curvature_of(soft, eta, problem.b)
 
     def _fine_sample(self) -> Engine:
@@ -257,10 +257,10 @@ class Solver:
         if not far:
 
             def settled() -> Curvature:
-                return settle(sample.candidates(start, eta), start, eta, least)
+                return tune_eta(sample.candidates(start, eta), start, eta, least)
 
             return first, LazyHessian(settled, b * (undecided / m), eta)
-        v, soft, eta = anneal(sample.candidates(start, eta), start, eta, least)
+        v, soft, eta = eps_scaling(sample.candidates(start, eta), start, eta, least)
         return self.evaluate(v), curvature_of(soft, eta, b)
 
     def _correct(self, cells: LaguerreCells, curvature: Curvature | LazyHessian, left: float = REST) -> LaguerreCells:

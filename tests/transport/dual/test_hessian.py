@@ -8,7 +8,7 @@ from torch import Tensor
 
 from torchcoreset.transport.dual import hessian as curvature_module
 from torchcoreset.transport.dual.hessian import (
-    HELD,
+    LEAST_DEGREE,
     RESIDUAL,
     Curvature,
     Factorised,
@@ -92,15 +92,17 @@ def test_no_direction_is_longer_than_trusted(kind: type, trust: float) -> None:
 
 
 @either_kind
-@pytest.mark.parametrize("hold", [1e-3, 1.0])
-def test_a_larger_diagonal_holds_back(kind: type, hold: float, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("damping", [1e-3, 1.0])
+def test_a_larger_diagonal_holds_back(kind: type, damping: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(curvature_module, "RESIDUAL", 1e-9)
     gram, g = ring(30), gradient(30)
     curvature = kind(as_kind(kind, gram), 0.3, torch.full((30,), 1e-9, dtype=torch.float64))
     laplacian = torch.diag(gram.fill_diagonal_(0).sum(1)) - gram
     lift = laplacian.diagonal().mean() / 30
-    found = curvature.solution(g, hold)
-    torch.testing.assert_close((laplacian + hold * laplacian.diagonal().diag() + lift) @ found, g, atol=1e-7, rtol=1e-4)
+    found = curvature.solution(g, damping)
+    torch.testing.assert_close(
+        (laplacian + damping * laplacian.diagonal().diag() + lift) @ found, g, atol=1e-7, rtol=1e-4
+    )
     assert found.abs().max() < curvature.solution(g).abs().max()
 
 
@@ -142,8 +144,8 @@ def test_a_point_that_nobody_wants_is_held(kind: type) -> None:
     assert int(direction.argmax()) == 5
     others = direction[torch.arange(20) != 5]
     assert float(others.max() - others.min()) < 0.1 * float(direction[5])  # nobody else is carried away with it
-    # alone it would rise by g eta / (HELD b)
-    assert float(direction[5] - others.mean()) == pytest.approx(0.1 / HELD, rel=0.2)
+    # alone it would rise by g eta / (LEAST_DEGREE b)
+    assert float(direction[5] - others.mean()) == pytest.approx(0.1 / LEAST_DEGREE, rel=0.2)
     assert float(curvature.solve(b - mass, 4.0).abs().max()) <= 2 * 4.0 * 0.1
 
 
@@ -153,7 +155,7 @@ def test_points_without_any_overlap_give_a_finite_direction(kind: type) -> None:
     direction = curvature_of(
         SmoothedCells(0.0, b, lambda: as_kind(kind, torch.zeros(6, 6).double()), 0.0), 0.1, b
     ).solve(g, 1e9)
-    torch.testing.assert_close(direction, g * 0.1 * 6 / HELD, rtol=1e-4, atol=1e-9)
+    torch.testing.assert_close(direction, g * 0.1 * 6 / LEAST_DEGREE, rtol=1e-4, atol=1e-9)
 
 
 @either_kind
@@ -167,7 +169,7 @@ def test_the_overlap_is_not_written_to(kind: type) -> None:
 def odd(kind: str, n: int) -> Tensor:
     """What has no factor at any ridge."""
     gram = ring(n)
-    if kind == "lopsided":  # half of a state, as a file may hold: below the diagonal only
+    if kind == "lopsided":  # half of a state, as a file may damping: below the diagonal only
         gram.zero_()[n - 3, 2] = 1.0
     elif kind == "overflowing":
         gram.fill_(1e308)
@@ -185,7 +187,7 @@ def test_where_no_ridge_helps_the_diagonal_is_taken(odd_kind: str, size: float) 
     least = torch.full((40,), size, dtype=torch.float64)
     curvature, g = Factorised(odd(odd_kind, 40), 0.3, least), gradient(40)
     identity = torch.eye(40, dtype=torch.float64)
-    assert bool(curvature.solution(g, hold=1.0).isfinite().all())
+    assert bool(curvature.solution(g, damping=1.0).isfinite().all())
     inverse = curvature.inverse()
     assert torch.equal(inverse, inverse * identity)
     assert bool((inverse.diagonal() > 0).all())

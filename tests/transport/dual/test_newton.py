@@ -8,15 +8,15 @@ from torchcoreset.transport.dual.hessian import curvature_of
 from torchcoreset.transport.dual.newton import (
     LOOSE,
     SHRINK,
-    STARVED,
+    SINKHORN_FROM,
     TIGHT,
-    anneal,
+    eps_scaling,
     log_mass_ratio,
     newton_steps,
     next_eta,
     relative_error,
-    settle,
     target_softness,
+    tune_eta,
 )
 from torchcoreset.transport.passes.dense import DenseEngine
 from torchcoreset.transport.passes.engine import SmoothedCells
@@ -89,12 +89,12 @@ def test_a_point_that_newton_gives_far_too_much_is_helped_by_sinkhorn(
         steps.append(v)
         v = best + 0.9 * least
         soft = engine.soft(v, eta)
-        assert log_mass_ratio(soft.mass, b) > STARVED
+        assert log_mass_ratio(soft.mass, b) > SINKHORN_FROM
         return v, soft
 
     before = dense.soft(best + 0.29 * least, 0.3)
     assert relative_error(b - before.mass, b) > target
-    assert log_mass_ratio(before.mass, b) < STARVED
+    assert log_mass_ratio(before.mass, b) < SINKHORN_FROM
     monkeypatch.setattr(newton_module, "newton_step", too_long)
     _, soft = newton_steps(dense, best + 0.29 * least, 0.3, target, soft=before)
     assert relative_error(b - soft.mass, b) <= target
@@ -102,17 +102,17 @@ def test_a_point_that_newton_gives_far_too_much_is_helped_by_sinkhorn(
 
 
 def test_annealing_ends_sharp_and_balanced(dense: DenseEngine) -> None:
-    _, soft, eta = anneal(dense, torch.zeros(12, dtype=torch.float64), 4.0, least=1e-9)
+    _, soft, eta = eps_scaling(dense, torch.zeros(12, dtype=torch.float64), 4.0, least=1e-9)
     assert 0 < eta < 4
     assert soft.softness <= 1.25 * target_softness(dense)
     assert relative_error(dense.problem.b - soft.mass, dense.problem.b) <= TIGHT
 
 
 def test_settling_adjusts_only_eta(dense: DenseEngine) -> None:
-    v, _, eta = anneal(dense, torch.zeros(12, dtype=torch.float64), 4.0, least=1e-9)
+    v, _, eta = eps_scaling(dense, torch.zeros(12, dtype=torch.float64), 4.0, least=1e-9)
     before = v.clone()
-    assert 0.1 * eta < settle(dense, v, 4.0, least=1e-9).eta < 10 * eta
-    assert settle(dense, v, 4.0, least=2.0).eta == 2.0
+    assert 0.1 * eta < tune_eta(dense, v, 4.0, least=1e-9).eta < 10 * eta
+    assert tune_eta(dense, v, 4.0, least=2.0).eta == 2.0
     assert torch.equal(v, before)
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 import torchcoreset as tc
 from torchcoreset.transport.dual import newton as newton_module
 from torchcoreset.transport.dual import start as untangle_module
-from torchcoreset.transport.dual.hessian import HELD, Factorised
+from torchcoreset.transport.dual.hessian import LEAST_DEGREE, Factorised
 from torchcoreset.transport.dual.newton import LOOSE, newton_steps, relative_error
 from torchcoreset.transport.dual.start import flow_start
 from torchcoreset.transport.passes.dense import DenseEngine
@@ -85,7 +85,7 @@ def test_points_apart_do_not_hold_back_the_others() -> None:
         h = g.clone()
         h[rest] -= extra / (n - alone)
         h[n - alone :] += extra / alone
-        direction = Factorised(gram, 1.0, HELD * torch.full_like(g, 1 / n)).solve(h, 5.0)
+        direction = Factorised(gram, 1.0, LEAST_DEGREE * torch.full_like(g, 1 / n)).solve(h, 5.0)
         moves.append(direction[rest] - direction[rest].median())
     assert float(moves[0].abs().max()) > 0.01
     torch.testing.assert_close(moves[1], moves[0], rtol=0.3, atol=0.01)

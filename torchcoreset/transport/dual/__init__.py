@@ -5,13 +5,13 @@ flow where Newton would be lost; on the `line` sorting solves the problem.
 """
 
 from .coarse_to_fine import COARSE, LEAST_SAMPLES, coarse_potential, coarse_sample
-from .hessian import HELD, Curvature, Factorised, LazyHessian, LimitedMemory, curvature_of
+from .hessian import LEAST_DEGREE, Curvature, Factorised, LazyHessian, LimitedMemory, curvature_of
 from .line import sorted_transport
-from .newton import LOOSE, UNDECIDED, anneal, newton_steps, next_eta, settle, target_softness
+from .newton import LOOSE, UNDECIDED, eps_scaling, newton_steps, next_eta, target_softness, tune_eta
 
 __all__ = [
     "COARSE",
-    "HELD",
+    "LEAST_DEGREE",
     "LEAST_SAMPLES",
     "LOOSE",
     "UNDECIDED",
@@ -19,13 +19,13 @@ __all__ = [
     "Factorised",
     "LazyHessian",
     "LimitedMemory",
-    "anneal",
     "coarse_potential",
     "coarse_sample",
     "curvature_of",
+    "eps_scaling",
     "newton_steps",
     "next_eta",
-    "settle",
     "sorted_transport",
     "target_softness",
+    "tune_eta",
 ]

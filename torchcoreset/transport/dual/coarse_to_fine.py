@@ -1,10 +1,10 @@
-"""Where Newton begins: the same problem with fewer points, and again with fewer, until it is cheap from anywhere.
+"""Coarse to fine: the potential of a problem with fewer points, carried to all of them.
 
     x' (n/8, d) some of the points, each with the weight of the points nearest to it      f (m,) smoothed c-transform
 
-A few points and samples tell where the potential is high and where it is low. What they have learnt reaches all points
-through the samples: v_i = -eta log sum_k a_k exp((f_k - c_ki) / eta) gives every point the mass that it should have,
-if the samples' own potential f is right. See Merigot (2011) for the multiscale idea.
+The coarser problem is solved in the same way, down to FEWEST points. Its potential is carried over by one Sinkhorn
+half-step: v_i = -eta log sum_k a_k exp((f_k - c_ki) / eta) gives each point its weight at the samples' potential f.
+Source: Merigot (2011), A multiscale approach to optimal transport; differs in that points are merged, not samples.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from torch import Tensor
 
 from ..passes import Engine, SmoothedCells
 from ..problem import Problem
-from .newton import LOOSE, TIGHT, anneal
+from .newton import LOOSE, TIGHT, eps_scaling
 
 FEWER = 8  # points that one of the next coarser problem stands for
-FEWEST = 32  # points of the coarsest problem: below 256 points a start from nothing is faster (measured)
-COARSE, MANY = 20, 1 << 17  # samples a point, and samples beyond which half as many do: their lists fill a GiB
-LEAST_SAMPLES = 1024
-SPLIT = 0.6  # softness at which a coarser problem hands over
-BROAD, BROAD_SPLIT = 5, 0.4  # samples a point, and softness to reach with them, while each sample goes to many points
+FEWEST = 32  # points of the coarsest problem: below 256 points a start from zero is faster (measured)
+COARSE = 20  # samples a point of the first Newton steps
+MANY = 1 << 17  # samples beyond which half as many are taken: their lists fill a GiB
+LEAST_SAMPLES = 1024  # of a subsample: below, the constant time of a pass dominates
+SPLIT = 0.6  # softness at which a coarser problem hands over to the finer one
+BROAD = 5  # samples a point of the steps at large eta, where each sample goes to many points
+BROAD_SPLIT = 0.4  # softness at which these hand over to COARSE samples a point
 
 
 def coarse_sample(engine: Engine) -> Engine:
@@ -33,7 +35,7 @@ def coarse_sample(engine: Engine) -> Engine:
 
 
 def coarse_potential(engine: Engine, least: float, target: float | None = None) -> tuple[Tensor, SmoothedCells, float]:
-    """A potential (n,) for a few samples a point, its soft pass and its smoothing; as `anneal`.
+    """A potential (n,) for a few samples a point, its soft pass and its smoothing; as `eps_scaling`.
 
     Masses are right where these are all samples, and else nearly: more samples follow.
     """
@@ -41,13 +43,13 @@ def coarse_potential(engine: Engine, least: float, target: float | None = None) 
     v, eta = first_potential(engine, least)
     if n >= FEWER * FEWEST:
         few = engine.subsample(max(LEAST_SAMPLES, BROAD * n))
-        v, _, eta = anneal(few.candidates(v, eta), v, eta, least, BROAD_SPLIT, LOOSE)
+        v, _, eta = eps_scaling(few.candidates(v, eta), v, eta, least, BROAD_SPLIT, LOOSE)
     sample = coarse_sample(engine)
-    return anneal(sample.candidates(v, eta), v, eta, least, target, TIGHT if sample is engine else LOOSE)
+    return eps_scaling(sample.candidates(v, eta), v, eta, least, target, TIGHT if sample is engine else LOOSE)
 
 
 def first_potential(engine: Engine, least: float) -> tuple[Tensor, float]:
-    """A potential (n,) to begin with, and the smoothing at which to begin; `least` as for `anneal`."""
+    """A potential (n,) to begin with, and the smoothing at which to begin; `least` as for `eps_scaling`."""
     problem = engine.problem
     if len(problem.x) < FEWER * FEWEST:
         tiny = torch.finfo(problem.x.dtype).tiny  # where all coincide; its own power may be zero

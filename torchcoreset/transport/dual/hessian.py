@@ -20,11 +20,13 @@ from torch import Tensor
 
 from ..passes import SmoothedCells
 
-HOLDS = tuple(10.0**k for k in range(-4, 3))  # parts of the diagonal that are added until no point is sent too far
-HELD = 0.01  # of a point's mass: its least diagonal, which holds back what no sample is undecided about
-RESIDUAL = 1e-2  # of conjugate gradients, relative: the Hessian of a subsample is no better
-ITERATIONS = 200
-THROUGH = 3.0  # times what points on their own promise: measured, 0.7 to 2.1 after they have moved by 0.3 to 10 %
+DAMPINGS = tuple(10.0**k for k in range(-4, 3))  # parts of the diagonal added in turn until the step is short
+LEAST_DEGREE = 0.01  # part of a point's mass: least diagonal entry, for points that no sample is undecided about
+RESIDUAL = 1e-2  # relative, at which conjugate gradients end: the Hessian of a subsample is no better
+ITERATIONS = 200  # most of conjugate gradients
+# Factor on the increase that a diagonal Hessian predicts, for mass that passes through other points. The true
+# one is 0.7 to 2.1 times the diagonal one after points have moved by 0.3 to 10 % (measured).
+PASSING = 3.0
 
 
 class Curvature(ABC):
@@ -33,12 +35,9 @@ class Curvature(ABC):
     eta: float
 
     def solve(self, g: Tensor, trust: float) -> Tensor:
-        """Newton direction H^-1 g, (n,), cut to `trust` times eta on either side of the median, and centred.
-
-        A group of points that shares hardly a sample with the others is sent far away; about the mean, so would be all
-        others, and cut to the same length they would not move against each other.
-        """
+        """Newton direction H^-1 g, (n,), with |d - median(d)| clipped to trust * eta, and centred."""
         direction = self.solution(g * self.eta)
+        # Not about the mean: a nearly disconnected block of points has a huge d, which would shift all others.
         return _cut(direction - direction.median(), trust * self.eta)
 
     def ready(self) -> Curvature:
@@ -46,12 +45,12 @@ class Curvature(ABC):
         return self
 
     def predicted_increase(self, g: Tensor) -> float:
-        """What the Newton direction promises to raise the dual by at most, if that is known without it."""
+        """An upper bound of the increase of the dual that the Newton direction predicts, if one is known without it."""
         return math.inf
 
     @abstractmethod
-    def solution(self, g: Tensor, hold: float = 0.0) -> Tensor:
-        """A solution of ((1 + hold) diag - gram) d = g, up to a constant."""
+    def solution(self, g: Tensor, damping: float = 0.0) -> Tensor:
+        """A solution of ((1 + damping) diag - gram) d = g, up to a constant."""
 
 
 def _cut(direction: Tensor, length: float) -> Tensor:
@@ -61,12 +60,12 @@ def _cut(direction: Tensor, length: float) -> Tensor:
 
 def curvature_of(soft: SmoothedCells, eta: float, b: Tensor) -> Curvature:
     """The curvature that a soft pass has gathered, for points of weights b (n,)."""
-    least = HELD * torch.maximum(b, soft.mass)
+    least = LEAST_DEGREE * torch.maximum(b, soft.mass)
     return Sparse(soft.gram, eta, least) if soft.gram.is_sparse else Factorised(soft.gram, eta, least)
 
 
 class LazyHessian:
-    """A curvature that is made when it is first asked for: what is in the right cells but for few needs none.
+    """A curvature that is made when it is first asked for: where few samples are in wrong cells, none is needed.
 
     Args:
         make: makes it.
@@ -79,15 +78,15 @@ class LazyHessian:
         self._degree, self._eta = degree, eta
 
     def predicted_increase(self, g: Tensor) -> float:
-        """That of points on their own, and more for what has to pass through others on its way."""
-        return THROUGH * self._eta * float((g.square() / self._degree).sum()) / 2
+        """By the diagonal alone, times PASSING."""
+        return PASSING * self._eta * float((g.square() / self._degree).sum()) / 2
 
 
 class LimitedMemory(Curvature):
-    """A curvature that learns from the steps that are made with it.
+    """A curvature corrected by the steps made with it (L-BFGS), for clusters between which a subsample has no sample.
 
-    Clusters exchange so few samples that a subsample may hold none: how many change cell shows on the way. Source:
-    Nocedal (1980), updating quasi-Newton matrices with limited storage.
+    Source: Nocedal (1980), Updating quasi-Newton matrices with limited storage. Differs from it in that the matrix
+    corrected is the Hessian of a subsample instead of a multiple of the identity.
     """
 
     def __init__(self, curvature: Curvature | LazyHessian) -> None:
@@ -104,26 +103,26 @@ class LimitedMemory(Curvature):
         return self._curvature.predicted_increase(g)
 
     def solve(self, g: Tensor, trust: float) -> Tensor:
-        """As of every curvature, but held back by a larger diagonal before anything is cut.
+        """As of every curvature, but damped before anything is clipped.
 
-        A group of points that shares hardly a sample with the others has to move as one: cut, each of its points would
-        go equally far, which may lower the dual however short the step. Source: Levenberg (1944), Marquardt (1963).
+        A nearly disconnected block of points has to move as one. Clipped, each of its points would move equally far,
+        which can lower the dual however short the step. Source: Levenberg (1944), Marquardt (1963).
         """
         self.eta = self._curvature.ready().eta
-        for hold in (0.0, *HOLDS):
-            direction = self.solution(g * self.eta, hold)
+        for damping in (0.0, *DAMPINGS):
+            direction = self.solution(g * self.eta, damping)
             direction -= direction.median()
             if float(direction.abs().max()) <= trust * self.eta:
                 break
         return _cut(direction, trust * self.eta)
 
-    def solution(self, g: Tensor, hold: float = 0.0) -> Tensor:
+    def solution(self, g: Tensor, damping: float = 0.0) -> Tensor:
         parts = []
         for step, change, product in reversed(self._steps):
             part = step @ g / product
             parts.append(part)
             g = g - part * change
-        solution = self._curvature.ready().solution(g, hold)
+        solution = self._curvature.ready().solution(g, damping)
         for (step, change, product), part in zip(self._steps, reversed(parts), strict=True):
             solution = solution + (part - change @ solution / product) * step
         return solution
@@ -144,7 +143,7 @@ class Factorised(Curvature):
         laplacian.fill_diagonal_(0)
         diagonal = torch.maximum(-laplacian.sum(1), least)
         mean = diagonal.mean()
-        # Constants are the null space: mean / n on every entry lifts them. The ridge starts where float64 still
+        # Constants are the null space: mean / n on every entry makes them regular. The ridge starts where float64 still
         # factorises and grows until it does.
         laplacian += mean / len(laplacian)
         for exponent in range(-6, 2):
@@ -157,12 +156,12 @@ class Factorised(Curvature):
             diagonal = _positive(diagonal, least)
             laplacian = diagonal.diag()
             self._factor = laplacian.sqrt()
-        self._lifted, self._diagonal = laplacian, diagonal
+        self._regular, self._diagonal = laplacian, diagonal
 
-    def solution(self, g: Tensor, hold: float = 0.0) -> Tensor:
+    def solution(self, g: Tensor, damping: float = 0.0) -> Tensor:
         factor = self._factor
-        if hold:
-            factor, _ = torch.linalg.cholesky_ex(self._lifted + (hold * self._diagonal).diag())
+        if damping:
+            factor, _ = torch.linalg.cholesky_ex(self._regular + (damping * self._diagonal).diag())
         return torch.cholesky_solve(g[:, None], factor)[:, 0]
 
     def inverse(self) -> Tensor:
@@ -195,14 +194,14 @@ class Sparse(Curvature):
         degree = self._pairs(torch.ones_like(least))
         self._diagonal = torch.maximum(degree, least)
         self._diagonal += 1e-6 * self._diagonal.mean()
-        # Lifts constants, as in `Factorised`: else whoever shares nothing would send all others away together.
-        self._lift = self._diagonal.mean() / len(least)
+        # Makes constants regular, as in `Factorised`: else a point that shares nothing would shift all others.
+        self._shift = self._diagonal.mean() / len(least)
 
-    def solution(self, g: Tensor, hold: float = 0.0) -> Tensor:
+    def solution(self, g: Tensor, damping: float = 0.0) -> Tensor:
         """Source: Hestenes, Stiefel (1952)."""
         solution = torch.zeros_like(g)
         residual = g - g.mean()
-        diagonal = self._diagonal * (1 + hold)
+        diagonal = self._diagonal * (1 + damping)
         direction = scaled = residual / diagonal
         size = residual @ scaled
         target = RESIDUAL**2 * size
@@ -219,7 +218,7 @@ class Sparse(Curvature):
         return solution
 
     def _times(self, u: Tensor, diagonal: Tensor) -> Tensor:
-        return diagonal * u + self._lift * u.sum() - self._pairs(u)
+        return diagonal * u + self._shift * u.sum() - self._pairs(u)
 
 
 def _product(rows: Tensor, cols: Tensor, weights: Tensor, n: int) -> Callable[[Tensor], Tensor]:

@@ -1,9 +1,10 @@
-"""Newton's method on the smoothed semi-dual, with the smoothing eta shrinking from coarse to fine.
+"""Newton's method on the smoothed semi-dual, with eps scaling: eta shrinks from coarse to fine.
 
     v (n,) potential      g (n,) gradient b - mass      eta smoothing
 
-A coreset is small, so the Hessian is only n x n. See Kitagawa, Merigot, Thibert (2019) for damped Newton in the
-continuous case.
+The Hessian is n x n, and n is small. Source: Kitagawa, Merigot, Thibert (2019), damped Newton for semi-discrete
+transport with a density. Differs from theirs in that the semi-dual is smoothed (samples have no density), and in that
+points far from their weight take Sinkhorn's step first.
 """
 
 from __future__ import annotations
@@ -17,38 +18,53 @@ from ..passes import SmoothedCells, SoftEngine
 from .hessian import Curvature, curvature_of
 from .start import flow_start
 
-SHRINK = 4.0  # eta divided by this at each stage: 2 is safer and slower, 8 needs more line search (measured)
-STAGES = 26  # 4^26 is 2^52: more than float64 can tell apart
-UNDECIDED = 10  # samples a point that should remain undecided between it and its neighbours
-STEPS = 12  # a stage
-STARVED = 1.0  # |log(mass / b)| of the worst point from which Sinkhorn's step is taken
-HALVINGS = 8  # of one step
-PATIENCE, LOST = 3, 1.0  # steps after which a relative mass error above this will not go away by itself
-TANGLED = 4096  # points up to which excess is moved explicitly instead
-UNTANGLING = 10.0  # passes that must be left for it, since it takes as long as many
+SHRINK = 4.0  # most that eta shrinks by in a stage; 2 is safer and slower, 8 needs more halvings (measured)
+STAGES = 26  # most stages: 4^26 is 2^52, more than float64 can tell apart
+UNDECIDED = 10  # samples a point that stay undecided between it and its neighbours; with fewer the Hessian is noise
+STEPS = 12  # most steps of a stage; beyond, the stage ends with the error it has
+SINKHORN_FROM = 1.0  # |log(mass / b)| of the worst point above which Sinkhorn's step is tried before Newton's
+SINKHORN_GAIN = 0.7  # factor by which that must shrink for another one
+HALVINGS = 8  # most halvings of a step; beyond, the stage ends
+FLOW_AFTER = 3  # Newton steps after which a stage whose error is still above FLOW_ABOVE starts from a flow
+FLOW_ABOVE = 1.0  # relative mass error of a point, for the same
+FLOW_POINTS = 4096  # points beyond which that flow would take longer than the steps
+FLOW_PASSES = 10.0  # passes that must be left for it: it takes about as long
 LOOSE = 0.5  # largest relative error of a point's mass at which a coarse stage hands over to the next
-TIGHT = 0.05  # and the last stage of a level ends
+TIGHT = 0.05  # the same for the last stage of a level
 
 
 def relative_error(g: Tensor, b: Tensor) -> float:
-    """Largest error of a point's mass relative to its weight. One starved point among many spoils a sharper stage.
+    """Largest error of a point's mass relative to its weight, or to a hundredth of the mean weight if that is more.
 
-    Weights far below the average count as a hundredth of it: nothing would be gained by getting those right.
+    The largest, and not the mean: a single point far below its weight makes the next, sharper stage fail.
     """
     return float((g.abs() / b.clamp(min=0.01 / len(b))).max())
 
 
 def newton_steps(
-    engine: SoftEngine, v: Tensor, eta: float, target: float, enough: float = 0.0, soft: SmoothedCells | None = None
+    engine: SoftEngine,
+    v: Tensor,
+    eta: float,
+    target: float,
+    least_increase: float = 0.0,
+    soft: SmoothedCells | None = None,
 ) -> tuple[Tensor, SmoothedCells]:
-    """Steps at one eta until the relative mass error is below `target`; the potential and its soft pass.
+    """Steps at one eta until the relative mass error is at most `target`.
 
-    A Newton step that promises to raise the dual by no more than `enough` is not made.
+    If max |log(mass / b)| > SINKHORN_FROM, Sinkhorn's step is taken while that shrinks by SINKHORN_GAIN: it never
+    lowers the dual, and Newton's quadratic model is of no use that far from the weights.
 
-    Newton's, but for points that get a small part or a multiple of their weight, of which its quadratic model knows
-    nothing: those are first helped by Sinkhorn's step, which never lowers the dual, as long as that helps quickly.
+    Args:
+        engine: passes over the samples.
+        v: (n,) potential.
+        eta: smoothing.
+        target: relative error of the mass of each point.
+        least_increase: of the dual that a Newton step must promise to be made.
+        soft: the pass at v and eta, if it has been made.
 
-    `soft` is the pass at v and eta, if it has been made."""
+    Returns:
+        The potential (n,) and the soft pass at it.
+    """
     b = engine.problem.b
     if soft is None:
         engine.renew(v, eta)
@@ -61,18 +77,18 @@ def newton_steps(
             error = relative_error(b - soft.mass, b)
         if error <= target or engine.exhausted():
             break
-        affordable = engine.meter.limit - engine.meter.spent >= UNTANGLING
-        if step == PATIENCE and error > LOST and len(b) <= TANGLED and affordable:
+        affordable = engine.meter.limit - engine.meter.spent >= FLOW_PASSES
+        if step == FLOW_AFTER and error > FLOW_ABOVE and len(b) <= FLOW_POINTS and affordable:
             v = flow_start(engine.problem, v)
             engine.renew(v, eta)
             soft, before = engine.soft(v, eta), math.inf
         worst = log_mass_ratio(soft.mass, b)
-        if STARVED < worst < 0.7 * before:
+        if SINKHORN_FROM < worst < SINKHORN_GAIN * before:
             v = v + eta * (b / soft.mass).log().clamp_(-engine.trust, engine.trust)
             soft, before = engine.soft(v, eta), worst
             continue
         before = math.inf
-        found = newton_step(engine, v, eta, soft, enough)
+        found = newton_step(engine, v, eta, soft, least_increase)
         if found is None:
             break
         v, soft = found
@@ -80,13 +96,13 @@ def newton_steps(
 
 
 def newton_step(
-    engine: SoftEngine, v: Tensor, eta: float, soft: SmoothedCells, enough: float
+    engine: SoftEngine, v: Tensor, eta: float, soft: SmoothedCells, least_increase: float
 ) -> tuple[Tensor, SmoothedCells] | None:
     """A damped Newton step from v, whose pass is given: a higher potential and its pass, or None if there is none."""
     g = engine.problem.b - soft.mass
     direction = curvature_of(soft, eta, engine.problem.b).solve(g, engine.trust)
     promised = float(g @ direction)
-    if promised / 2 <= enough:
+    if promised / 2 <= least_increase:
         return None
     for halving in range(HALVINGS):
         scale = 0.5**halving
@@ -105,7 +121,7 @@ def log_mass_ratio(mass: Tensor, b: Tensor) -> float:
     return float((mass[some] / b[some]).log_().abs_().max())
 
 
-def anneal(
+def eps_scaling(
     engine: SoftEngine, v: Tensor, eta: float, least: float, target: float | None = None, error: float = TIGHT
 ) -> tuple[Tensor, SmoothedCells, float]:
     """Shrink eta until the softmin is as sharp as the number of samples allows, but not below `least`.
@@ -134,8 +150,8 @@ def anneal(
     return v, soft, eta
 
 
-def settle(engine: SoftEngine, v: Tensor, eta: float, least: float) -> Curvature:
-    """Curvature at a potential that is already good: eta is adjusted, the potential is not."""
+def tune_eta(engine: SoftEngine, v: Tensor, eta: float, least: float) -> Curvature:
+    """The curvature at v, with eta such that the softness is within a factor of 2 of its target; v stays."""
     target = target_softness(engine)
     for _ in range(STAGES):
         engine.renew(v, eta)
@@ -151,11 +167,7 @@ def settle(engine: SoftEngine, v: Tensor, eta: float, least: float) -> Curvature
 
 
 def target_softness(engine: SoftEngine) -> float:
-    """How undecided the softmin should remain.
-
-    Two neighbouring points are joined only by samples that are undecided between them, so a Newton step needs some
-    of these around every point: about UNDECIDED of them, which a sharper softmin than this would not leave.
-    """
+    """The softness at which about UNDECIDED samples a point are undecided: the Hessian comes from those alone."""
     problem = engine.problem
     # Where points are so many that samples must be split, some softness is the truth.
     split = 1 - float(problem.totals(torch.minimum(problem.a, problem.b.max()).sum()))
@@ -163,6 +175,6 @@ def target_softness(engine: SoftEngine) -> float:
 
 
 def next_eta(eta: float, softness: float, target: float) -> float:
-    """The odds of a sample's going elsewhere are about proportional to eta; one stage changes it by at most SHRINK."""
+    """The eta for a softness: its odds are about proportional to eta. Changes by SHRINK at most."""
     sought, found = (part / max(1 - part, 1e-12) for part in (target, softness))
     return eta * min(SHRINK, max(1 / SHRINK, sought / max(found, 1e-12)))

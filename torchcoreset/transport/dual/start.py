@@ -1,10 +1,9 @@
-"""Where Newton is lost: a rough potential from moving the excess of a few samples explicitly.
+"""A potential from a min-cost flow on a few samples, for a start from which Newton does not converge.
 
     v (n,) potential
 
-A group of points that holds far too much, and shares no sample with any other, has no curvature: no Newton step tells
-by how much its potential must fall until its samples leave. In data with far outliers that is many times the
-smoothing. The paths by which excess leaves know it: `balance` follows them, as roughly as its budget is large.
+A block of points that holds too much mass and shares no sample with any other has no curvature: no Newton step tells
+by how much its potential must fall. With far outliers that is many times eta. A min-cost flow finds it.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from ..flow import balance
 from ..passes import shuffled
 from ..problem import Problem
 
-ELEMENTS = 1 << 24  # of the costs, float64: 128 MiB
-ENOUGH = 0.01  # mass that may stay: to move the last of it takes ten times as long (measured)
-BUDGET = 0.1  # of the cost to the nearest points, that may be wasted: 0.03 takes twice as long and is no better
+ELEMENTS = 1 << 24  # of the float64 cost block (128 MiB); of more samples a random part is taken
+EXCESS_TOLERANCE = 0.01  # mass that may stay in wrong cells: to move the last of it takes ten times as long (measured)
+SUBOPTIMALITY = 0.1  # part of the cost to the nearest points: 0.03 takes twice as long and is no better (measured)
 
 
 def flow_start(problem: Problem, v: Tensor) -> Tensor:
@@ -34,7 +33,7 @@ def flow_start(problem: Problem, v: Tensor) -> Tensor:
     cost = pairwise(y.double(), problem.x.double(), problem.p)
     cell = (cost - v).argmin(1)
     excess = torch.zeros_like(v).index_add_(0, cell, a) - problem.b
-    wasted = BUDGET * float(a @ cost.gather(1, cell[:, None])[:, 0])
+    suboptimality = SUBOPTIMALITY * float(a @ cost.gather(1, cell[:, None])[:, 0])
     arrays = (t.cpu().numpy() for t in (cost, cell, a, excess, v))
-    balanced = balance(*arrays, arc_tolerance=problem.rounding, suboptimality=[wasted], enough=ENOUGH)
+    balanced = balance(*arrays, arc_tolerance=problem.rounding, suboptimality=[suboptimality], enough=EXCESS_TOLERANCE)
     return torch.from_numpy(balanced.potential).to(v)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..dual import HELD, Factorised
+from ..dual import LEAST_DEGREE, Factorised
 
 GAIN = 3.0  # the gain is GAIN / (age + GAIN - 1): averages in which later batches weigh more, as age^(GAIN - 1)
 TIED = 4.0  # samples are tied within this times gain times eta, about as far as the potential steps
@@ -113,7 +113,7 @@ class StreamState:
     @cached_property
     def solver(self) -> Callable[[Tensor], Tensor]:
         """Solves with the curvature: a function of the curvature alone, so that a copy goes on bit by bit."""
-        factor = Factorised(self.curvature, 1.0, HELD * self.curvature.diagonal())
+        factor = Factorised(self.curvature, 1.0, LEAST_DEGREE * self.curvature.diagonal())
         return factor.inverse().mv if len(self.potential) <= FEW else factor.solution
 
     def fits(self, points: Tensor, p: float) -> bool:

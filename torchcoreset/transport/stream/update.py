@@ -31,7 +31,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ..dual import UNDECIDED, anneal, coarse_potential
+from ..dual import UNDECIDED, coarse_potential, eps_scaling
 from ..passes import Engine
 from .batch import FINE, BatchSums, Smoothed, effective_size, least_smoothing, part_of, repeated, scale_of
 from .boundaries import Boundaries, boundaries, carried
@@ -66,7 +66,7 @@ def begin(engine: Engine, points: Tensor, mean: float) -> StreamState:
     if len(zeros) > 1:
         least = max(least_smoothing(engine), COARSEST * mean)
         v, soft, eta = coarse_potential(engine, least)
-        v, soft, eta = anneal(engine.subsample(FINE * len(v)), v, eta, least)
+        v, soft, eta = eps_scaling(engine.subsample(FINE * len(v)), v, eta, least)
         sample = part_of(engine)
         atoms, blunt = repeated(sample), ATOMIC * scale_of(problem)
         if atoms and eta < blunt:
