@@ -264,12 +264,14 @@ LONG = (
 def start(line: str) -> subprocess.Popen:
     """The command in a process of its own, once its checkpoint is there."""
     process = subprocess.Popen([sys.executable, "-m", "torchcoreset", *line.split()], stdout=subprocess.PIPE, text=True)
-    for _ in range(1200):
+    for _ in range(6000):
         if list(Path().glob("*.checkpoint")):
             return process
         assert process.poll() is None, "the run ended before its first checkpoint"
         time.sleep(0.05)
-    raise AssertionError("no checkpoint in a minute")
+    process.kill()
+    process.communicate()
+    raise AssertionError("no checkpoint in five minutes")
 
 
 @pytest.fixture
