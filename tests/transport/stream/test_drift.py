@@ -16,13 +16,13 @@ def alarms(batches: list[Tensor], forgetting: float = 0.0) -> list[int]:
     moments, seen = None, []
     worths = 0.0
     for k, y in enumerate(batches):
-        worth = float(len(y))
-        worths += worth
+        size = float(len(y))
+        worths += size
         if moments is None:
-            moments = first_moments(mean(y.double()), features(y, mean, mean(y.double())), worth)
+            moments = first_moments(mean(y.double()), features(y, mean, mean(y.double())), size)
             continue
         means = features(y, mean, moments.origin)
-        moments, has_moved = watched(moments, means, worth, worth * (k + 1) / worths, forgetting)
+        moments, has_moved = watched(moments, means, size, size * (k + 1) / worths, forgetting)
         seen += [k] if has_moved else []
     return seen
 

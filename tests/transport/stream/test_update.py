@@ -10,9 +10,9 @@ from torchcoreset.testing import NORMAL
 from torchcoreset.transport.passes.choose import make_engine
 from torchcoreset.transport.problem import Problem, make_problem
 from torchcoreset.transport.stream.batch import BatchSums, batch_sums, effective_size, look_at, smoothed
-from torchcoreset.transport.stream.boundaries import Boundaries, boundaries, carried
+from torchcoreset.transport.stream.boundaries import Boundaries, boundaries_of, boundary_drift
 from torchcoreset.transport.stream.state import GAIN, StreamState
-from torchcoreset.transport.stream.update import advance, begin, chi_square, forget, is_due, moved
+from torchcoreset.transport.stream.update import advance, advect, begin, chi_square, forget, is_due
 from torchcoreset.transport.support import c_transform
 
 either_power = pytest.mark.parametrize("p", [1, 2])
@@ -52,7 +52,7 @@ def test_cells_stay_where_they_are_when_points_move(p: int) -> None:
     for scale in (1e-2, 1e-3):
         shifted = x + scale * normal(6, 1)
         error = (
-            moved(running, shifted, torch.full((6,), 1 / 6).double()).potential - NORMAL.potential(shifted, p)
+            advect(running, shifted, torch.full((6,), 1 / 6).double()).potential - NORMAL.potential(shifted, p)
         ).abs()
         still = (running.potential - NORMAL.potential(shifted, p)).abs()
         assert float(error.max()) < 0.2 * float(still.max())
@@ -64,15 +64,15 @@ def test_a_shift_of_points_in_the_plane_is_carried_to_first_order() -> None:
     shift = torch.tensor([0.01, -0.02], dtype=torch.float64)
     # |y - x - s|^2 differs from |y - x|^2 by -2 y.s + 2 x.s + |s|^2: the cells stay if v gains 2 x.s.
     expected = running.potential + 2 * (x - x.mean(0)) @ shift
-    got = moved(running, x + shift, problem.b).potential
+    got = advect(running, x + shift, problem.b).potential
     assert float((got - expected).abs().max()) < 0.5 * float((running.potential - expected).abs().max())
 
 
 def test_points_that_coincide_have_no_boundary() -> None:
     x = torch.zeros(3, 2, dtype=torch.float64)
-    walls = boundaries(torch.ones(3, 3).double(), torch.zeros(3).double(), x, 1)
+    walls = boundaries_of(torch.ones(3, 3).double(), torch.zeros(3).double(), x, 1)
     assert walls.coupling.abs().max() == 0
-    assert carried(Boundaries(walls.coupling, walls.pull), x, x + 1).abs().max() == 0
+    assert boundary_drift(Boundaries(walls.coupling, walls.pull), x, x + 1).abs().max() == 0
 
 
 def test_sums_of_parts_add_up_to_those_of_the_whole() -> None:
@@ -80,7 +80,7 @@ def test_sums_of_parts_add_up_to_those_of_the_whole() -> None:
     running, _ = begun(x, normal(100, 2, seed=1))
     y = normal(90, 2, seed=2)
     whole, *parts = (sums_of(running, x, part) for part in (y, y[:30], y[30:]))
-    shares = [part.worth / whole.worth for part in parts]
+    shares = [part.size / whole.size for part in parts]
     for name in ("value", "square", "mass"):
         total = sum(share * getattr(part, name) for share, part in zip(shares, parts, strict=True))
         torch.testing.assert_close(total, getattr(whole, name), atol=1e-12, rtol=1e-9)
@@ -107,7 +107,7 @@ def test_what_is_remembered_is_never_written_to() -> None:
     x = normal(4, 2)
     running, problem = begun(x, normal(50, 2, seed=1))
     before = {name: value.clone() for name, value in running.__dict__.items() if isinstance(value, Tensor)}
-    after = moved(running, x + 0.1, problem.b)
+    after = advect(running, x + 0.1, problem.b)
     for seed in range(6):
         after = advance(after, sums_of(after, x + 0.1, normal(50, 2, seed=seed)), problem.b, 0.0)
     forget(after)
@@ -174,6 +174,6 @@ def test_boundaries_move_alike_wherever_the_points_lie(p: float) -> None:
     curvature = torch.rand(60, 60, generator=generator, dtype=torch.float64)
     curvature = (curvature + curvature.t()).fill_diagonal_(100.0)
     v = 0.1 * torch.randn(60, generator=generator, dtype=torch.float64)
-    here = carried(boundaries(curvature, v, x, p), x, dx)
-    far = carried(boundaries(curvature, v, x + 1e6, p), x + 1e6, dx)
+    here = boundary_drift(boundaries_of(curvature, v, x, p), x, dx)
+    far = boundary_drift(boundaries_of(curvature, v, x + 1e6, p), x + 1e6, dx)
     torch.testing.assert_close(far, here, rtol=0, atol=1e-6 * float(here.abs().max()))

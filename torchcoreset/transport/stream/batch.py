@@ -24,7 +24,7 @@ from .ties import distinct, shared
 
 FINE = 50  # samples a point that a curvature is computed from, at most
 REPEATED = 0.05  # least mass of repeated rows from which a stream has atoms
-FREE = 1 / 16  # least mass without ties from which it is worth to see how undecided that is
+FREE = 1 / 16  # least mass without ties from which the softness of that mass is measured
 LEAST = 1e-24  # eta where all points and samples are one: its reciprocal and the square of that are no overflow
 OVERDUE = 8.0  # samples, beyond log n, that an empty cell should have received before it is raised to the nearest one
 
@@ -75,7 +75,7 @@ class BatchSums:
     """What a batch tells of the semi-dual: all that is needed to move the potential.
 
     Attributes:
-        worth: number of equally weighted samples that the batch is worth (Kish), by which sums are to be weighted.
+        size: effective sample size (Kish), by which sums over several batches are weighted.
         value: the semi-dual.
         square: mean square of the samples' part in it.
         mass: (n,) of the cells.
@@ -83,7 +83,7 @@ class BatchSums:
         renewal: what renews the curvature; None where it is not due.
     """
 
-    worth: float
+    size: float
     value: float
     square: float
     mass: Tensor
@@ -158,7 +158,7 @@ def batch_sums(problem: Problem, running: StreamState, look: Look, renewal: Smoo
     most = OVERDUE + math.log(len(problem.b))
     is_late = float(running.overdue.max()) > most
     return BatchSums(
-        worth=effective_size(problem),
+        size=effective_size(problem),
         value=float(look.value),
         square=float(look.square),
         mass=look.mass,
@@ -168,7 +168,7 @@ def batch_sums(problem: Problem, running: StreamState, look: Look, renewal: Smoo
 
 
 def effective_size(problem: Problem) -> float:
-    """Number of equally weighted samples that a batch is worth: (sum a)^2 / sum a^2 (Kish 1965)."""
+    """Effective sample size (sum a)^2 / sum a^2. Source: Kish (1965)."""
     return float(problem.count) if problem.equal else 1 / problem.concentration
 
 

@@ -35,7 +35,7 @@ class Boundaries:
     pull: Tensor
 
 
-def boundaries(curvature: Tensor, v: Tensor, x: Tensor, p: float) -> Boundaries:
+def boundaries_of(curvature: Tensor, v: Tensor, x: Tensor, p: float) -> Boundaries:
     """The boundaries between the cells of v, for a curvature (n, n) with the Gram matrix over eta off the diagonal."""
     # From differences: far from the origin the root of a square that cancels is wrong, and on the diagonal it is not 0.
     # Points that coincide have no boundary that moves; the diagonal is none either.
@@ -52,9 +52,9 @@ def boundaries(curvature: Tensor, v: Tensor, x: Tensor, p: float) -> Boundaries:
     return Boundaries(coupling, coupling @ offset - coupling.sum(1, keepdim=True) * offset)
 
 
-def carried(walls: Boundaries, x: Tensor, dx: Tensor) -> Tensor:
+def boundary_drift(boundaries: Boundaries, x: Tensor, dx: Tensor) -> Tensor:
     """Right hand side (n,) of H dv = ..., for points x that move by dx."""
     # The matrix on the right takes a third of the time that its transpose on the left takes (n = 500, d = 16).
-    flows = (dx.t() @ walls.coupling).t()
-    across = torch.addcmul(x * flows, walls.pull, dx, value=-1).sum(1)
-    return across.addmv_(walls.coupling.t(), torch.linalg.vecdot(x, dx), alpha=-1)
+    flows = (dx.t() @ boundaries.coupling).t()
+    across = torch.addcmul(x * flows, boundaries.pull, dx, value=-1).sum(1)
+    return across.addmv_(boundaries.coupling.t(), torch.linalg.vecdot(x, dx), alpha=-1)

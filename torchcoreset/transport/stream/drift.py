@@ -18,11 +18,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-RECENT = 1 / 32  # weight of a batch in the recent mean, at least
-NESTED = 4.0  # times as heavy as in the long mean, at least
-FEWEST, SAMPLES = 8.0, 30.0  # batches of the long mean and samples of the recent one from which on the test speaks
-EVERY = 4.0  # batches the test is made
-LEVEL = 30.0  # squared standard errors, beyond 2 log(features): 1e-7 of independent tests on a stream that stands still
+RECENT = 1 / 32  # least weight of a batch in the recent mean
+NESTED = 4.0  # least ratio of that to its weight in the long mean; closer, the two means could not be told apart
+FEWEST = 8.0  # batches of the long mean below which no test is made
+SAMPLES = 30.0  # samples of the recent mean below which none is made
+EVERY = 4.0  # batches from one test to the next
+LEVEL = 30.0  # squared standard errors, beyond 2 log(features), above which the stream has moved: 1e-7 of the tests do
 REMAINS = 1 / RECENT / 2  # batches that the long mean counts as after a drift
 
 
@@ -51,19 +52,19 @@ def features(samples: Tensor, mean: Callable[[Tensor], Tensor], origin: Tensor) 
     return torch.cat((first, second, second, fourth)).view(2, -1)
 
 
-def first_moments(origin: Tensor, means: Tensor, worth: float) -> Moments:
+def first_moments(origin: Tensor, means: Tensor, size: float) -> Moments:
     """What a first batch leaves behind: its mean (d,), and its `features` about that."""
-    spans = origin.new_tensor([1.0, 1 / worth, 1 / worth])
+    spans = origin.new_tensor([1.0, 1 / size, 1 / size])
     return Moments(origin=origin.clone(), long=means.clone(), recent=means.clone(), spans=spans)
 
 
-def watched(moments: Moments, means: Tensor, worth: float, share: float, forgetting: float) -> tuple[Moments, bool]:
+def watched(moments: Moments, means: Tensor, size: float, share: float, forgetting: float) -> tuple[Moments, bool]:
     """What is remembered after a batch, and whether the stream has moved.
 
     Args:
         moments: before it.
         means: of the batch, from `features`.
-        worth: samples that the batch is worth.
+        size: effective sample size of the batch.
         share: of an average batch.
         forgetting: least weight of an average batch in what is remembered; the long mean goes further back.
     """
@@ -72,8 +73,8 @@ def watched(moments: Moments, means: Tensor, worth: float, share: float, forgett
     slow = min(1.0, max(share / age, share * forgetting / NESTED))  # remembered longer, to be told apart
     fast = min(1.0, max(share * RECENT, NESTED * slow))
     long, recent = moments.long.lerp(means, slow), moments.recent.lerp(means, fast)
-    long_noise = (1 - slow) ** 2 * long_noise + slow**2 / worth
-    recent_noise = (1 - fast) ** 2 * recent_noise + fast**2 / worth
+    long_noise = (1 - slow) ** 2 * long_noise + slow**2 / size
+    recent_noise = (1 - fast) ** 2 * recent_noise + fast**2 / size
     due = age // EVERY > (age - share) // EVERY
     has_moved = due and age >= FEWEST and recent_noise * SAMPLES <= 1 and far_apart(long, recent, recent_noise)
     if has_moved:  # what was long ago says nothing any more

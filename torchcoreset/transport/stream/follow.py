@@ -17,10 +17,10 @@ from ..support import c_transform, extend, restrict
 from .batch import FINE, Look, batch_sums, look_at, smoothed
 from .drift import Moments, features, first_moments, watched
 from .state import StreamState
-from .update import advance, begin, forget, is_due, moved
+from .update import advance, advect, begin, forget, is_due
 
-# Batches remembered, and samples a point among them, before a stream is tracked.
-WARM_BATCHES, WARM_SAMPLES = 10.0, 10.0
+WARM_BATCHES = 10.0  # age below which a stream is WARMING_UP
+WARM_SAMPLES = 10.0  # samples a point remembered, below which it is too
 SHOWN = 32.0  # batches for which a lag or a drift is shown after it was last seen
 
 
@@ -217,7 +217,7 @@ def see(memory: Memory | None, problem: Problem, points: Tensor, samples: Tensor
         return see(memory, inner, points[problem.support], samples, engine)
     if memory is None or not memory.running.fits(points, problem.p):
         return None
-    running = moved(memory.running, points, problem.b)
+    running = advect(memory.running, points, problem.b)
     if running is None:
         return None
     look = look_at(
@@ -257,8 +257,8 @@ def follow(
         renewal = smoothed(resolving_engine(problem, engine, seen.running.numbers.mean), seen.running)
     sums = batch_sums(problem, seen.running, seen.look, renewal)
     after = advance(seen.running, sums, problem.b, forgetting)
-    share = sums.worth / after.numbers.typical
-    moments, has_moved = watched(memory.moments, seen.features, sums.worth, share, forgetting)
+    share = sums.size / after.numbers.typical
+    moments, has_moved = watched(memory.moments, seen.features, sums.size, share, forgetting)
     drifts, is_new = _drifts(memory.drifts, after.numbers.batches, has_moved)
     if has_moved:
         after = forget(after)

@@ -9,11 +9,10 @@ is first measured at the potential of those before it, and then moves it by
 
     v += 3 / (age + 2) H^-1 (b - q).
 
-Only the curvature is smoothed. The cells are hard, so that the limit is the potential of the exact problem. Where atoms
-lie on their boundaries (`ties`), the samples there are shared within a tolerance that shrinks like the gain; smoothing
-that is too sharp for the steps which the potential has to make then grows with each sign of a lag. When the
-points have moved since the last batch, v first moves with them (`boundaries`): else every step of an optimizer would
-throw the cells out of balance again, and points at a constant rate would outrun a gain that falls.
+Only the curvature is smoothed. The cells are hard, so the limit is the potential of the exact problem. Where atoms lie
+on their boundaries (`ties`), samples are shared within a tolerance that shrinks like the gain, and eta grows whenever
+the potential lags. When the points have moved since the last batch, v is advected with them first (`boundaries`): else
+each step of an optimizer would unbalance the cells again, and a gain that falls would not catch up.
 
 Measured on N(0, 1), n = 10, batches of 20, points by SGD: see CHANGELOG.
 
@@ -34,22 +33,25 @@ from torch import Tensor
 from ..dual import UNDECIDED, coarse_potential, eps_scaling
 from ..passes import Engine
 from .batch import FINE, BatchSums, Smoothed, effective_size, least_smoothing, part_of, repeated, scale_of
-from .boundaries import Boundaries, boundaries, carried
+from .boundaries import Boundaries, boundaries_of, boundary_drift
 from .state import Counters, StreamState
 
-CURVATURE_DECAY = 0.8  # of the rate at which the averaged curvature is renewed: it follows the points
-SHARPEST, BLUNTEST = 0.05, 0.4  # softness of the curvature's softmin, once many samples have been seen and at first
-SHARPEN = 1.5  # factor by which eta may change at once
-BLUNT = 4.0  # the same where a potential lags that atoms shape: they lend the smoothed dual no slope between two ties
-# Least eta of a first batch, which atoms would let shrink to nothing: of the mean cost, and where rows repeat, of the
-# cost to the origin: later batches sharpen what it is too blunt for.
-COARSEST, ATOMIC = 1e-3, 0.05
-# The curvature is renewed when the age has grown by a part of this, and at least every so many batches: a soft pass and
-# a factorisation cost more than all else. Every 16 batches in place of 32 is no more accurate (measured).
-PART, SELDOM = 16, 32
-SURPRISE = 4.0  # standard deviations of the cells' mean masses from b that no unbiased potential shows
-EVERY = 4  # batches the test for that is made
-YOUNG, OLD_ENOUGH = 4.0, 8.0  # age to which surprises take it back, and from which on they count
+CURVATURE_DECAY = 0.8  # exponent of the age in the weight of a new curvature: below 1, so that it follows the points
+LEAST_SOFTNESS = 0.05  # softness that the curvature's eta aims at once many samples have been seen
+MOST_SOFTNESS = 0.4  # the same at first
+ETA_CHANGE = 1.5  # most that eta changes by at one renewal
+# The same where a potential lags and rows repeat: atoms give the smoothed dual no slope between two ties.
+ETA_CHANGE_LAGGING = 4.0
+LEAST_ETA = 1e-3  # of a first batch, in mean costs; below it atoms would let it shrink to nothing
+LEAST_ETA_ATOMS = 0.05  # the same where rows repeat, in mean costs to the origin; later batches make it smaller
+# The curvature is renewed when the age has grown by 1/16, and after 32 batches at the latest: a soft pass and a
+# factorisation cost more than all else. Every 16 batches are no more accurate (measured).
+RENEWAL_GROWTH = 1 / 16
+RENEWAL_BATCHES = 32
+LAG_LEVEL = 4.0  # standard deviations of the cells' mean masses from b, above which the potential is behind
+LAG_EVERY = 4  # batches from one such test to the next
+LAG_FROM = 8.0  # age above which the test is made
+LAG_AGE = 4.0  # age to which the memory shrinks when it fails, or half of what it was if that is more
 
 
 def begin(engine: Engine, points: Tensor, mean: float) -> StreamState:
@@ -64,25 +66,25 @@ def begin(engine: Engine, points: Tensor, mean: float) -> StreamState:
     zeros = torch.zeros_like(problem.b)
     v, gram, eta, softness, atoms = zeros, zeros.new_zeros(len(zeros), len(zeros)), 1.0, 1.0, 0.0
     if len(zeros) > 1:
-        least = max(least_smoothing(engine), COARSEST * mean)
+        least = max(least_smoothing(engine), LEAST_ETA * mean)
         v, soft, eta = coarse_potential(engine, least)
         v, soft, eta = eps_scaling(engine.subsample(FINE * len(v)), v, eta, least)
         sample = part_of(engine)
-        atoms, blunt = repeated(sample), ATOMIC * scale_of(problem)
+        atoms, blunt = repeated(sample), LEAST_ETA_ATOMS * scale_of(problem)
         if atoms and eta < blunt:
             eta, soft = blunt, sample.soft(v, blunt)
         gram, softness = soft.gram, soft.softness
     anchor = _copied(points)
     v = v - problem.b @ v
     curvature = with_diagonal(gram / eta, problem.b / eta)
-    walls = boundaries(curvature, v, anchor, problem.p)
-    worth = effective_size(problem)
+    boundaries = boundaries_of(curvature, v, anchor, problem.p)
+    size = effective_size(problem)
     counters = Counters(
-        p=problem.p, batches=1, samples=worth, age=1, eta=eta, softness=softness, renewed=1,
+        p=problem.p, batches=1, samples=size, age=1, eta=eta, softness=softness, renewed=1,
         noise=0, mean=mean, square=0, mean_noise=0, lagged=0, forgetting=0, atoms=atoms,
     )  # fmt: skip
     return StreamState(
-        potential=v, curvature=curvature, coupling=walls.coupling, pull=walls.pull, anchor=anchor,
+        potential=v, curvature=curvature, coupling=boundaries.coupling, pull=boundaries.pull, anchor=anchor,
         residual=zeros.clone(), overdue=zeros.clone(), counters=counters.to_tensor(v),
     )  # fmt: skip
 
@@ -92,7 +94,7 @@ def _copied(points: Tensor) -> Tensor:
     return points.to(torch.float64, copy=True, memory_format=torch.contiguous_format)
 
 
-def moved(running: StreamState, points: Tensor, b: Tensor) -> StreamState | None:
+def advect(running: StreamState, points: Tensor, b: Tensor) -> StreamState | None:
     """The same after the points have moved: the potential that leaves the cells where they were, to first order.
 
     None where it is not finite, because potential, curvature or boundaries are not.
@@ -101,7 +103,7 @@ def moved(running: StreamState, points: Tensor, b: Tensor) -> StreamState | None
     shift = anchor - running.anchor
     v = running.potential
     if len(v) > 1:
-        wanted = carried(Boundaries(running.coupling, running.pull), running.anchor, shift)
+        wanted = boundary_drift(Boundaries(running.coupling, running.pull), running.anchor, shift)
         v = v + _step(running, wanted, running.numbers.width)
     offset = float(b @ v)
     if not math.isfinite(offset):
@@ -119,8 +121,8 @@ def advance(running: StreamState, sums: BatchSums, b: Tensor, forgetting: float)
         forgetting: lower bound of the gain.
     """
     now = running.numbers
-    batches, samples = now.batches + 1, now.samples + sums.worth
-    share = sums.worth * batches / samples  # of an average batch
+    batches, samples = now.batches + 1, now.samples + sums.size
+    share = sums.size * batches / samples  # of an average batch
     now = now._replace(batches=batches, samples=samples, age=now.age + share, forgetting=forgetting)
     if sums.renewal is not None:
         running, now = _renewed(running, now, sums.renewal, torch.maximum(b, sums.mass))
@@ -134,34 +136,34 @@ def advance(running: StreamState, sums: BatchSums, b: Tensor, forgetting: float)
     residual = running.residual.lerp(excess, gain)
     weight = 1.0 if now.batches == 2 else gain  # the first batch was measured at its own potential
     now = now._replace(
-        noise=(1 - gain) ** 2 * now.noise + gain**2 / sums.worth,
+        noise=(1 - gain) ** 2 * now.noise + gain**2 / sums.size,
         mean=now.mean + weight * (sums.value - now.mean),
         square=now.square + weight * (sums.square - now.square),
-        mean_noise=(1 - weight) ** 2 * now.mean_noise + weight**2 / sums.worth,
+        mean_noise=(1 - weight) ** 2 * now.mean_noise + weight**2 / sums.size,
     )
-    tested = now.age > OLD_ENOUGH and now.batches % EVERY == 0
-    if tested and chi_square(residual, b, now.noise) > SURPRISE:
-        # Behind: a greater gain, and a test that begins anew.
+    tested = now.age > LAG_FROM and now.batches % LAG_EVERY == 0
+    if tested and chi_square(residual, b, now.noise) > LAG_LEVEL:
+        # The potential is behind: a larger gain, and a test that begins anew.
         residual = torch.zeros_like(residual)
-        now = _younger(now, max(YOUNG, now.age / 2))._replace(lagged=now.batches)
-    overdue = torch.add(running.overdue, b, alpha=sums.worth).masked_fill_(sums.mass > 0, 0.0)
+        now = _younger(now, max(LAG_AGE, now.age / 2))._replace(lagged=now.batches)
+    overdue = torch.add(running.overdue, b, alpha=sums.size).masked_fill_(sums.mass > 0, 0.0)
     after = replace(running, potential=v - b @ v, residual=residual, overdue=overdue, counters=now.to_tensor(v))
     return _knowing(after, running, now)
 
 
 def forget(running: StreamState) -> StreamState:
     """The same with little weight on what has been, for a stream that has changed."""
-    now = _younger(running.numbers, min(running.numbers.age, YOUNG))
+    now = _younger(running.numbers, min(running.numbers.age, LAG_AGE))
     after = replace(running, residual=torch.zeros_like(running.residual), counters=now.to_tensor(running.potential))
     return _knowing(after, running, now)
 
 
 def chi_square(residual: Tensor, b: Tensor, noise: float) -> float:
-    """How many standard deviations the mean masses of the cells are from b, were they those of independent samples.
+    """Pearson's chi-square statistic of the cells' mean masses against b, in standard deviations of a normal.
 
-    Pearson's statistic, sum_i residual_i^2 / b_i / noise, made normal by the cube root of Wilson and Hilferty (1931).
-    Steps that follow the residuals keep them smaller than independent ones: the test errs on the side of silence. It
-    says nothing (0) as long as there are fewer samples than points.
+    sum_i residual_i^2 / b_i / noise, made normal by the cube root of Wilson and Hilferty (1931). Steps that follow the
+    residuals keep them smaller than those of independent samples, so that the test fails too seldom, never too often.
+    0 as long as there are fewer samples than points.
     """
     kinds = len(b)
     if kinds < 2 or not 0 < noise * kinds < 1:
@@ -179,7 +181,9 @@ def chi_square(residual: Tensor, b: Tensor, noise: float) -> float:
 def is_due(running: StreamState) -> bool:
     """Whether the next batch renews the curvature."""
     now = running.numbers
-    return len(running.potential) > 1 and now.age + 1 >= min(now.renewed * (1 + 1 / PART), now.renewed + SELDOM)
+    return len(running.potential) > 1 and now.age + 1 >= min(
+        now.renewed * (1 + RENEWAL_GROWTH), now.renewed + RENEWAL_BATCHES
+    )
 
 
 def _renewed(running: StreamState, now: Counters, renewal: Smoothed, mass: Tensor) -> tuple[StreamState, Counters]:
@@ -189,10 +193,10 @@ def _renewed(running: StreamState, now: Counters, renewal: Smoothed, mass: Tenso
     curvature = running.curvature.lerp(fresh, rate)
     change = 1.0
     if renewal.atoms and now.lagged == now.batches - 1:
-        change = BLUNT
+        change = ETA_CHANGE_LAGGING
     elif renewal.softness is not None:
-        target = min(BLUNTEST, max(SHARPEST, UNDECIDED * len(mass) / (now.age * now.typical)))
-        change = min(SHARPEN, max(1 / SHARPEN, (target / max(renewal.softness, 1e-3)) ** 0.25))
+        target = min(MOST_SOFTNESS, max(LEAST_SOFTNESS, UNDECIDED * len(mass) / (now.age * now.typical)))
+        change = min(ETA_CHANGE, max(1 / ETA_CHANGE, (target / max(renewal.softness, 1e-3)) ** 0.25))
     softness = now.softness if renewal.softness is None else renewal.softness
     now = now._replace(
         softness=now.softness + rate * (softness - now.softness),
@@ -200,8 +204,8 @@ def _renewed(running: StreamState, now: Counters, renewal: Smoothed, mass: Tenso
         renewed=now.age,
         atoms=renewal.atoms,
     )
-    walls = boundaries(curvature, running.potential, running.anchor, now.p)
-    return replace(running, curvature=curvature, coupling=walls.coupling, pull=walls.pull), now
+    boundaries = boundaries_of(curvature, running.potential, running.anchor, now.p)
+    return replace(running, curvature=curvature, coupling=boundaries.coupling, pull=boundaries.pull), now
 
 
 def with_diagonal(gram: Tensor, diagonal: Tensor) -> Tensor:
@@ -212,10 +216,7 @@ def with_diagonal(gram: Tensor, diagonal: Tensor) -> Tensor:
 
 
 def _step(running: StreamState, g: Tensor, width: float) -> Tensor:
-    """H^-1 g, (n,), cut to `width`: what a quadratic model knows nothing of has to come step by step.
-
-    It is not centred: the potential is, after it.
-    """
+    """H^-1 g, (n,), clipped to `width`, beyond which the quadratic model does not hold; not centred."""
     return running.solver(g).clamp_(-width, width)
 
 
