@@ -279,6 +279,47 @@ def test_a_new_tensor_without_a_device_is_seen() -> None:
     assert undecided("x = torch.zeros(3)\ny = torch.zeros(3, device=x.device)\nz = x.new_zeros(3)") == [1]
 
 
+# Files that may reckon with the power of a cost: the cost, what says the range of an argument, and what is on its own.
+KNOWS_POWER = ("transport/cost.py", "losses/discrepancy.py", "testing/", "pictures/")
+POWERS = {"pow", "pow_", "float_power", "max", "min"}
+
+
+def reckons_with_power(source: str) -> list[int]:
+    """Lines that compare or compute with `p` or an attribute of that name: whether it is None may be asked."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        operands: list[ast.expr] = []
+        if isinstance(node, ast.Compare) and not isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            operands = [node.left, *node.comparators]
+        elif isinstance(node, ast.BinOp):
+            operands = [node.left, node.right]
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in POWERS:
+            operands = node.args
+        if any("p" in (getattr(operand, "id", ""), getattr(operand, "attr", "")) for operand in operands):
+            found.append(node.lineno)
+    return found
+
+
+def test_only_the_cost_reckons_with_its_power() -> None:
+    found = [
+        f"{path}:{line}: ask the cost, which alone knows p"
+        for path in package_files()
+        if not path.as_posix().startswith(KNOWS_POWER)
+        for line in reckons_with_power((PACKAGE / path).read_text(encoding="utf-8"))
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("line", ["p == 2", "x if self.p in (1, 2) else y", "1 / p", "max(problem.p, 2)", "c.pow(p)"])
+def test_reckoning_with_a_power_is_seen(line: str) -> None:
+    assert set(reckons_with_power(line)) == {1}
+
+
+@pytest.mark.parametrize("line", ["p is None", "p or 2", "make_problem(x, y, p)", "f'W{p:g}'", "as_cost(self.p)"])
+def test_passing_a_power_on_is_no_reckoning(line: str) -> None:
+    assert reckons_with_power(line) == []
+
+
 # torch imports some of HEAVY and sets filters of its own, so the state is taken after torch and numpy.
 PROBE = f"""
 import random, sys, warnings

@@ -28,7 +28,7 @@ from .coresets.algorithms import CellSizes
 from .coresets.start import separated, start_points
 from .losses import CoresetLoss
 from .sources import as_source
-from .transport import make_problem, pairwise_exact, transport
+from .transport import DISTANCE, make_problem, transport
 from .transport.passes import make_engine
 from .transport.stream import StreamTransport
 
@@ -240,7 +240,7 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         rows, _ = self._rows(X, None, reset=False)
         x = torch.from_numpy(self.points_).to(rows)
         # From differences: a square that cancels, as that of rows far from the origin, has no digits of a distance.
-        found: NDArray[Any] = torch.cat([pairwise_exact(part, x, 1) for part in rows.split(ROWS)]).numpy()  # type: ignore[no-untyped-call]
+        found: NDArray[Any] = torch.cat([DISTANCE.pairwise_exact(part, x) for part in rows.split(ROWS)]).numpy()  # type: ignore[no-untyped-call]
         return found
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

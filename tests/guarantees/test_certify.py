@@ -17,6 +17,7 @@ from torchcoreset.guarantees.evaluation import cell_statistics as ledger_module
 from torchcoreset.guarantees.evaluation.cell_statistics import CellStatistics, candidates
 from torchcoreset.guarantees.evaluation.plan import feasible_plan
 from torchcoreset.testing import NORMAL, UNIFORM
+from torchcoreset.transport.cost import as_cost
 from torchcoreset.transport.passes.choose import make_engine
 from torchcoreset.transport.problem import make_problem
 
@@ -102,7 +103,7 @@ def streamed(x: Tensor, y: Tensor, b: Tensor, v: Tensor, p: float, expected: int
         problem = make_problem(x, rows, p, b, dtype=torch.float64)
         statistics.add(candidates(problem.y, problem.a.new_ones(len(rows)), make_engine(problem, "auto").hard(v)))
     shifted = x.double() - x.median(0).values.double()
-    return feasible_plan(statistics, shifted, v, p)
+    return feasible_plan(statistics, shifted, v, as_cost(p))
 
 
 def test_where_points_are_many_a_kept_sample_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:

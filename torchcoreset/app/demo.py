@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..coresets import BuildResult, Coreset, build_coreset
 from ..pictures import Panel, draw_comparison
-from ..transport import transport
+from ..transport import as_cost, transport
 
 OUTPUT = Path("demo_output")
 SUBSETS = 5  # random subsets to compare with
@@ -40,23 +40,23 @@ def main(arguments: list[str] | None = None) -> int:
 def run(options: argparse.Namespace) -> None:
     """Build, compare, print and draw."""
     name, data, image_shape = digits() if options.file is None else table(Path(options.file))
-    size, p = options.size, options.p
+    size, p, cost = options.size, options.p, as_cost(options.p)
     print(f"{name}\n")
     began = time.perf_counter()
     result = build_coreset(data, size, p, seed=options.seed)
     seconds = time.perf_counter() - began
     subsets = [Coreset.from_source(data, size, seed=options.seed + k) for k in range(SUBSETS)]
     plans = [transport(subset.points, data, p) for subset in subsets]
-    distances = [plan.value ** (1 / p) for plan in plans]
+    distances = [cost.root(plan.value) for plan in plans]
     mean, spread = float(np.mean(distances)), float(np.std(distances))
     unit = f"W{p:g}"
     print(f"{'':28}{'points':>8}{unit:>12}{'at least':>12}{'gap':>10}{'seconds':>10}")
     print(
-        f"{'coreset':28}{size:>8}{result.distance:>12.4g}{max(result.transport.lower, 0.0) ** (1 / p):>12.4g}"
+        f"{'coreset':28}{size:>8}{result.distance:>12.4g}{cost.root(max(result.transport.lower, 0.0)):>12.4g}"
         f"{result.transport.gap:>10.0e}{seconds:>10.2f}"
     )
     label = f"random subset (mean of {SUBSETS})"
-    lower = float(np.mean([max(plan.lower, 0.0) ** (1 / p) for plan in plans]))
+    lower = float(np.mean([cost.root(max(plan.lower, 0.0)) for plan in plans]))
     gap = max(plan.gap for plan in plans)
     print(f"{label:28}{size:>8}{mean:>12.4g}{lower:>12.4g}{gap:>10.0e}{'':>10}   (+- {spread:.2g})\n")
     closer = f"{mean / result.distance:.2f} times closer to" if result.distance > 0 else "on the rows of"

@@ -15,7 +15,7 @@ from torch import Generator, Tensor, nn
 from ..losses import CoresetLoss, check_blur
 from ..sources import as_source, make_generator, once
 from ..tensors import check_count, check_finite
-from ..transport import as_table, data_scale, pairwise_exact, transport
+from ..transport import DISTANCE, as_table, data_scale, transport
 from .start import check_size, separated, start_points
 
 RELATIVE_BLURS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -131,7 +131,7 @@ def compare_divergences(
 
 def count_distinct(points: Tensor, within: float) -> int:
     """Number of groups of points (n, d) that hang together by distances of at most `within`."""
-    near = pairwise_exact(points.double(), points.double(), 1) <= within
+    near = DISTANCE.pairwise_exact(points.double(), points.double()) <= within
     label = torch.arange(len(points), device=points.device)
     while True:  # the lowest index of a group spreads along its links
         lowest = torch.where(near, label, len(points)).amin(1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from ..transport import Status, Transport
+from ..transport import Status, Transport, as_cost
 from .coreset import Coreset
 
 WINDOW = 5  # steps over which an improvement is measured
@@ -59,7 +59,7 @@ class BuildResult:
     @property
     def distance(self) -> float:
         """W_p between the coreset and the samples, rooted, in the unit of the data."""
-        return float(self.transport.value ** (1 / self.p))
+        return as_cost(self.p).root(self.transport.value)
 
     def __repr__(self) -> str:
         return (

@@ -64,7 +64,7 @@ from ..errors import warn_user
 from ..modes import solver_modes
 from ..sources import Source, as_source, make_generator
 from ..tensors import check_count, is_real
-from ..transport import Problem, check_power, make_problem, pairwise
+from ..transport import Cost, Problem, as_cost, make_problem
 from ..transport.passes import LaguerreCells, check_engine, chunk_elements, make_engine
 from ..transport.ranks import Ranks, agreed, as_ranks, mark, told_to
 from .bounds import Moments, bernstein, clt, hoeffding, warn_of_weights
@@ -174,7 +174,7 @@ def certify(
     """
     ranks = as_ranks(group)
     with told_to(ranks, "certify"):
-        check_power(p)
+        cost = as_cost(p)
         check_confidence(confidence)
         check_count(samples, "samples")
         check_bound(bound)
@@ -182,8 +182,8 @@ def certify(
     settings = {"p": p, "confidence": confidence, "samples": samples, "bound": bound, "engine": engine}
     points, read = inputs(ranks, "certify", coreset, source, settings)
     with solver_modes():
-        passed = one_pass(points, read, p, samples, make_generator(seed), engine, bound=bound, ranks=ranks)
-    return make_certificate(passed, p, confidence, bound)
+        passed = one_pass(points, read, cost, samples, make_generator(seed), engine, bound=bound, ranks=ranks)
+    return make_certificate(passed, cost, confidence, bound)
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ def inputs(
 def one_pass(
     points: Points,
     source: Source,
-    p: float,
+    cost: Cost,
     samples: int,
     generator: Generator,
     engine: str,
@@ -261,7 +261,8 @@ def one_pass(
     """Find a potential, then go once through fresh samples.
 
     Args:
-        points, source, p, samples, generator, engine, bound: as for `certify`.
+        points, source, samples, generator, engine, bound: as for `certify`.
+        cost: of moving mass.
         image: (n, d') what a map makes of the points.
         look: given the potential and the rows to come, what to do with each batch.
         ranks: those whose sources are read together.
@@ -271,7 +272,7 @@ def one_pass(
         if ranks is None
         else SharedRows(ranks, source, points.x.device, generator_of(ranks, generator))
     )
-    fitted = fit_potential(points, fresh, p, samples, engine)
+    fitted = fit_potential(points, fresh, cost, samples, engine)
     left = fresh.expected(samples)
     uneven = fitted.rows.size * float(fitted.rows.w.square().sum() / fitted.rows.w.sum() ** 2)
     statistics, moments = CellStatistics(points.b, max(left, 1), fitted.samples, uneven), Moments()
@@ -281,7 +282,7 @@ def one_pass(
     kept: list[Candidates] = []
 
     def read() -> tuple[CellStatistics, tuple[()]]:
-        for seen in _seen(points, fresh.batches(samples), fitted.v, p, engine, bound, moments, visit):
+        for seen in _seen(points, fresh.batches(samples), fitted.v, cost, engine, bound, moments, visit):
             statistics.add(seen)
             if fresh.weighted:
                 weights.append(seen.mass)
@@ -308,10 +309,10 @@ def one_pass(
     error = moments.standard_error
     if keep:
         plan = solved_plan(
-            statistics, joined(kept), x, fitted.v, p, engine, image, error, ranks, weighted=fresh.weighted
+            statistics, joined(kept), x, fitted.v, cost, engine, image, error, ranks, weighted=fresh.weighted
         )
     else:
-        plan = feasible_plan(statistics, x, fitted.v, p, image, error=error)
+        plan = feasible_plan(statistics, x, fitted.v, cost, image, error=error)
     return Pass(moments, plan, fitted, torch.cat(weights) if fresh.weighted else None)
 
 
@@ -319,7 +320,7 @@ def _seen(
     points: Points,
     batches: Iterator[Rows],
     v: Tensor,
-    p: float,
+    cost: Cost,
     engine: str,
     bound: float | None,
     moments: Moments,
@@ -329,7 +330,7 @@ def _seen(
     for rows, mass in batches:
         check_dimension(points, rows)
         # In float64: a cell that float32 takes for the nearest one would put the lower end too high.
-        problem = make_problem(points.x, rows, p, points.b, dtype=torch.float64)
+        problem = make_problem(points.x, rows, cost, points.b, dtype=torch.float64)
         cells = make_engine(problem, engine).hard(v)
         if bound is not None:
             check_costs(problem, bound)
@@ -338,7 +339,7 @@ def _seen(
         yield candidates(rows.double(), mass, cells, *(found or ()))
 
 
-def make_certificate(passed: Pass, p: float, confidence: float, bound: float | None) -> Certificate:
+def make_certificate(passed: Pass, cost: Cost, confidence: float, bound: float | None) -> Certificate:
     """The interval from what a pass has found."""
     moments, plan, delta = passed.moments, passed.plan, (1 - confidence) / 2
     if passed.weights is not None:
@@ -358,9 +359,9 @@ def make_certificate(passed: Pass, p: float, confidence: float, bound: float | N
     value = max(plan.value, moments.mean)  # equal up to rounding where they cross
     share = plan.cost_share.sort(descending=True).values
     return Certificate(
-        lower=max(moments.mean - below, 0.0) ** (1 / p),
-        upper=(value + above) ** (1 / p),
-        p=p,
+        lower=cost.root(max(moments.mean - below, 0.0)),
+        upper=cost.root(value + above),
+        p=cost.p,
         confidence=confidence,
         dual=moments.mean,
         value=value,
@@ -382,7 +383,7 @@ def check_costs(problem: Problem, bound: float) -> None:
     """Raise ValueError if a cost exceeds the bound that the user gave."""
     largest = 0.0
     for rows in torch.split(problem.y, max(16, chunk_elements(problem.x.device) // len(problem.x))):
-        largest = max(largest, float(pairwise(rows, problem.x, problem.p).max()))
+        largest = max(largest, float(problem.cost.pairwise(rows, problem.x).max()))
     if largest > bound * (1 + 1e-9):
         raise ValueError(
             f"bound: got {bound:g}, and a sample is at a cost |y - x|^p of {largest:g} from a point; expected a bound "

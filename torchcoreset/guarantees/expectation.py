@@ -37,7 +37,7 @@ from torch import Generator, Tensor
 from ..modes import solver_modes
 from ..sources import make_generator
 from ..tensors import check_count, is_real
-from ..transport import make_problem
+from ..transport import DISTANCE, make_problem
 from ..transport.passes import check_engine, make_engine
 from ..transport.ranks import Ranks, agreed, as_ranks, mark, told_to
 from .bounds import Moments, hall, size_of
@@ -148,10 +148,10 @@ def expectation_error(
             return double, (mark(double.at_points),)
 
         double = agreed(ranks, "expectation_error", prepare, ("f at the points",), WHY)
-        passed = one_pass(points, read, 1, samples, make_generator(seed), engine, look=double.start, ranks=ranks)
+        passed = one_pass(points, read, DISTANCE, samples, make_generator(seed), engine, look=double.start, ranks=ranks)
         if ranks is not None:
             double.join(ranks)
-    distance = make_certificate(passed, 1, confidence, None)
+    distance = make_certificate(passed, DISTANCE, confidence, None)
     expectation = float(points.b @ double.at_points)
     found = double.estimate()
     error = found.mean - expectation
@@ -208,7 +208,7 @@ class _DoubleSample:
         """Find beta on samples that the estimate does not see."""
         self.calls = fresh.share(self.calls)
         rows = fitted.rows.part(slice(PILOT))
-        cells = make_engine(make_problem(self.points.x, rows.y, 1, self.points.b), self.engine).hard(fitted.v)
+        cells = make_engine(make_problem(self.points.x, rows.y, DISTANCE, self.points.b), self.engine).hard(fitted.v)
         self.beta = _regression(values_of(self.f, rows.y), self.at_points[cells.cell], rows.w)
         return self.visit
 

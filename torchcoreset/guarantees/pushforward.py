@@ -26,7 +26,7 @@ from ..deterministic import mass_by_cell
 from ..modes import solver_modes
 from ..sources import make_generator
 from ..tensors import check_count, is_real
-from ..transport import check_power, make_problem, paired, solve
+from ..transport import Cost, as_cost, make_problem, solve
 from ..transport.passes import check_engine, make_engine
 from ..transport.ranks import Ranks, agreed, as_ranks, mark, told_to
 from .bounds import Moments
@@ -109,7 +109,7 @@ def certify_pushforward(
     """
     ranks = as_ranks(group)
     with told_to(ranks, "certify_pushforward"):
-        check_power(p)
+        cost = as_cost(p)
         check_confidence(confidence)
         check_count(samples, "samples")
         check_engine(engine)
@@ -124,18 +124,18 @@ def certify_pushforward(
             return Points(images, points.b, None), (mark(images),)
 
         image = agreed(ranks, "certify_pushforward", prepare, ("images of the points",), WHY)
-        pushed = _Images(network, image, p, engine)
+        pushed = _Images(network, image, cost, engine)
         passed = one_pass(
-            points, read, p, samples, make_generator(seed), engine,
+            points, read, cost, samples, make_generator(seed), engine,
             image=image.x.double(), look=pushed.start, ranks=ranks,
         )  # fmt: skip
         if ranks is not None:
             pushed.join(ranks)
         constant = lipschitz if lipschitz is not None else _constant(network)
-    data = make_certificate(passed, p, confidence, None)
+    data = make_certificate(passed, cost, confidence, None)
     plan = replace(passed.plan, value=passed.plan.image_value, cell_mass=pushed.mass / pushed.moments.mass)
     images = Pass(pushed.moments, plan, replace(passed.fitted, v=pushed.w), passed.weights)
-    found = make_certificate(images, p, confidence, None)
+    found = make_certificate(images, cost, confidence, None)
     bound = None if constant is None else constant * data.upper
     return PushforwardCertificate(
         lower=found.lower, upper=found.upper, image=found, data=data, lipschitz=constant, lipschitz_upper=bound
@@ -145,26 +145,26 @@ def certify_pushforward(
 class _Images:
     """The images of a pass: a potential of their own, and the semi-dual at it."""
 
-    def __init__(self, network: Map, image: Points, p: float, engine: str) -> None:
-        self.network, self.image, self.p, self.engine = network, image, p, engine
+    def __init__(self, network: Map, image: Points, cost: Cost, engine: str) -> None:
+        self.network, self.image, self.cost, self.engine = network, image, cost, engine
         self.moments = Moments()
         self.w = self.mass = torch.zeros_like(image.b)
 
     def start(self, fitted: Fitted, fresh: FreshRows) -> Callable[[Batch], tuple[Tensor, Tensor]]:
         """Solve for the potential of the images, on those of the samples that the other potential comes from."""
         rows = image_of(self.network, fitted.rows.y, "network")
-        problem = make_problem(self.image.x, rows, self.p, self.image.b, fitted.rows.w)
+        problem = make_problem(self.image.x, rows, self.cost, self.image.b, fitted.rows.w)
         self.w = solve(problem, tolerance=1e-3, exact=False, start=None, max_steps=100, engine=self.engine).potential
         return self.visit
 
     def visit(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """The images of a batch, and the cost between each and the image of its sample's point."""
         rows = image_of(self.network, batch.rows, "network")
-        problem = make_problem(self.image.x, rows, self.p, self.image.b, dtype=torch.float64)
+        problem = make_problem(self.image.x, rows, self.cost, self.image.b, dtype=torch.float64)
         cells = make_engine(problem, self.engine).hard(self.w)
         self.moments.add(cells.cost - self.w[cells.cell], batch.mass)
         self.mass = self.mass + mass_by_cell(cells.cell, batch.mass, len(self.w))
-        return rows.double(), paired(rows, self.image.x[batch.cells.cell], self.p)
+        return rows.double(), self.cost.paired(rows, self.image.x[batch.cells.cell])
 
     def join(self, ranks: Ranks) -> None:
         """Take in the samples of all ranks."""

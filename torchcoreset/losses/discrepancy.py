@@ -242,10 +242,10 @@ def _evaluate(
     def solve(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
         checked = within_range(make_problem(x, y, 2, point_weights, sample_weights))
         kernel, blur = kernel_of(checked)
-        cross = replace(checked, x=checked.x.double(), y=checked.y.double(), p=kernel.power)
+        cross = replace(checked, x=checked.x.double(), y=checked.y.double(), cost=kernel.cost)
         if isinstance(kernel, Function):  # which may depend on where the origin is
             cross = replace(cross, x=x.detach().double(), y=y.detach().double())
-        points, samples = within(cross.x, cross.b, kernel.power), within(cross.y, cross.a, kernel.power)
+        points, samples = within(cross.x, cross.b, cross.cost), within(cross.y, cross.a, cross.cost)
         at_points, at_samples = kernel.means(cross)
         of_points = kernel.means(points)[0]
         value = float(cross.b @ of_points) / 2 - float(cross.b @ at_points)

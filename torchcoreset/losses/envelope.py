@@ -3,7 +3,7 @@
 At the optimal plan pi and potential v, the envelope theorem (Danskin 1967) gives the derivatives of
 W_p^p = min_pi max_v ... with both held fixed:
 
-    d/dx_i = sum_k pi_ki grad_x |y_k - x_i|^p        d/dy_k = sum_i pi_ki grad_y |y_k - x_i|^p
+    d/dx_i = sum_k pi_ki grad_x c(y_k, x_i)        d/dy_k = sum_i pi_ki grad_y c(y_k, x_i)
     d/db_i = v_i                                     d/da_k = min_i (c_ki - v_i)
 
 Weights are normalised, b = w / sum w, so the last two are projected: a constant added to v changes nothing.
@@ -24,7 +24,7 @@ from torch import Tensor
 
 from ..modes import solver_modes
 from ..outside_compile import outside_compile
-from ..transport import Coupling, Problem, paired_gradient
+from ..transport import Cost, Coupling, Problem
 from ..transport.ranks import Shard
 
 Inputs = tuple[Tensor, Tensor, "Tensor | None", "Tensor | None"]  # points, samples and the weights of both
@@ -195,7 +195,7 @@ def _no_vmap(name: str) -> RuntimeError:
 
 
 def position_gradients(
-    points: Tensor, samples: Tensor, plan: Coupling, p: float, in_points: bool, in_samples: bool
+    points: Tensor, samples: Tensor, plan: Coupling, cost: Cost, in_points: bool, in_samples: bool
 ) -> tuple[Tensor | None, Tensor | None]:
     """Gradients of sum pi c in the points (n, d) and in the samples (m, d), float64; None where not asked for."""
     grad_points = torch.zeros(points.shape, dtype=torch.float64, device=points.device) if in_points else None
@@ -203,7 +203,7 @@ def position_gradients(
     if not (in_points or in_samples):
         return None, None
     for rows, cols, mass in plan.blocks():
-        push = paired_gradient(samples[rows], points[cols], p).mul_(mass[:, None])
+        push = cost.paired_gradient(samples[rows], points[cols]).mul_(mass[:, None])
         if grad_points is not None:
             grad_points.index_add_(0, cols, push)
         if grad_samples is not None:
@@ -226,15 +226,15 @@ def solved_plan(
     Where a problem lies on several ranks, the gradient in the points is added up over them at once: a backward that
     waited for other ranks would hang whenever one of them has no use for it.
     """
-    p, union, summed = problem.p, None, None
+    cost, union, summed = problem.cost, None, None
     if isinstance(problem, Shard):
-        part, _ = position_gradients(x, y, plan, p, True, False)
+        part, _ = position_gradients(x, y, plan, cost, True, False)
         assert part is not None
         summed, mean = problem.ranks.total(part, problem.a @ transform)
         union = (float(mean), float(problem.a.sum()))
 
     def derivatives(inputs: Inputs, needed: Needed) -> Derivatives:
-        in_points, in_samples = position_gradients(*inputs[:2], plan, p, needed[0] and summed is None, needed[1])
+        in_points, in_samples = position_gradients(*inputs[:2], plan, cost, needed[0] and summed is None, needed[1])
         return in_points if summed is None else summed, in_samples, potential, transform
 
     return Solved(value, result, derivatives, union)

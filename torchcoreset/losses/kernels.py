@@ -1,6 +1,6 @@
 """Kernels, and their sums over blocks of samples in float64: means, and derivatives of the mean.
 
-x (n, d) points, b (n,)      y (m, d) samples, a (m,)      k kernel      c = |x - y|^power
+x (n, d) points, b (n,)      y (m, d) samples, a (m,)      k kernel      c cost that it is a function of
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..transport import Problem
-from ..transport.entropic import DisplacementSum, cost_blocks, slope
+from ..transport import DISTANCE, Cost, Problem, as_cost
+from ..transport.entropic import DisplacementSum, cost_blocks
 
 KernelFunction = Callable[[Tensor, Tensor], Tensor]
 FUNCTION_ELEMENTS = 1 << 20  # of a block of a kernel function, whose graph is kept for the derivative
@@ -23,10 +23,12 @@ class Kernel(ABC):
     """A symmetric kernel between rows.
 
     Attributes:
-        power: of the distance that it is computed from; for `cost_blocks`.
+        cost: that it is computed from; for `cost_blocks`.
     """
 
-    power: float = 2.0
+    @property
+    def cost(self) -> Cost:
+        return as_cost(2)
 
     @abstractmethod
     def blocks(self, problem: Problem) -> Iterator[tuple[slice, Tensor]]:
@@ -80,11 +82,15 @@ class Power(Radial):
 
     power: float
 
+    @property
+    def cost(self) -> Cost:
+        return as_cost(self.power)
+
     def of(self, cost: Tensor) -> Tensor:
         return cost.neg_()
 
     def pull(self, cost: Tensor) -> Tensor | float:
-        return -slope(cost, self.power)
+        return -self.cost.slope(cost)
 
 
 @dataclass(frozen=True)
@@ -105,13 +111,16 @@ class Laplace(Radial):
     """exp(-|x - y| / blur)."""
 
     blur: float
-    power = 1.0
+
+    @property
+    def cost(self) -> Cost:
+        return DISTANCE
 
     def of(self, cost: Tensor) -> Tensor:
         return cost.mul_(-1 / self.blur).exp_()
 
     def pull(self, cost: Tensor) -> Tensor | float:
-        steepness = slope(cost, 1)
+        steepness = self.cost.slope(cost)
         return self.of(cost).mul_(-1 / self.blur).mul_(steepness)
 
 
@@ -154,6 +163,6 @@ class Function(Kernel):
         return values.double()
 
 
-def within(rows: Tensor, weights: Tensor, power: float) -> Problem:
+def within(rows: Tensor, weights: Tensor, cost: Cost) -> Problem:
     """A weighted set with itself."""
-    return Problem(x=rows, b=weights, y=rows, a=weights, equal=False, p=power)
+    return Problem(x=rows, b=weights, y=rows, a=weights, equal=False, cost=cost)

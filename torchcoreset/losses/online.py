@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..errors import DriftWarning, warn_user
 from ..tensors import is_real
-from ..transport import check_power, paired_gradient
+from ..transport import Cost, check_power
 from ..transport.passes import check_engine
 from ..transport.ranks import Shard, as_ranks, check_group, problem_with, told_to
 from ..transport.stream import Followed, Memory, follow, see
@@ -78,14 +78,14 @@ def report(found: Followed) -> None:
         warn_user(DriftWarning(message, found.transport))
 
 
-def _in_samples(inputs: Inputs, found: Followed, a: Tensor, p: float) -> Tensor:
+def _in_samples(inputs: Inputs, found: Followed, a: Tensor, cost: Cost) -> Tensor:
     """Gradient (m, d) of the value in the samples, of weights a (m,)."""
     x, y, plan = inputs[0], inputs[1], found.plan
     if plan is None:
-        return paired_gradient(y, x[found.transport.assignment], p).mul_(-a[:, None])
+        return cost.paired_gradient(y, x[found.transport.assignment]).mul_(-a[:, None])
     gradient = y.new_zeros(y.shape, dtype=a.dtype)
     for rows, cols, mass in plan.blocks():
-        gradient.index_add_(0, rows, paired_gradient(y[rows], x[cols], p).mul_(-mass[:, None]))
+        gradient.index_add_(0, rows, cost.paired_gradient(y[rows], x[cols]).mul_(-mass[:, None]))
     return gradient.mul_(a.sum())  # a plan of this process alone holds a mass of 1
 
 
@@ -113,7 +113,7 @@ def stream_value(
         def derivatives(inputs: Inputs, needed: Needed) -> Derivatives:
             in_samples = None
             if needed[1]:
-                in_samples = _in_samples(inputs, found, problem.a, settings.p)
+                in_samples = _in_samples(inputs, found, problem.a, problem.cost)
             return found.gradient, in_samples, result.potential, result.transform
 
         # The mean of the transform over all samples is the value itself, for a potential that is centred.

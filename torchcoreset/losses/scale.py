@@ -47,18 +47,17 @@ def resolved(problem: Problem, blur: float) -> float:
         for rows, weights in ((problem.x, problem.b), (problem.y, problem.a))
     ]
     length = float(sum(typical)) ** 0.5  # one outlier does not decide whether the others can be told apart
-    p = problem.p
-    mean = problem.spread**0.5
-    least, most = length * (LEAST_ETA / p) ** (1 / p), mean * (1 / LEAST_ETA / p) ** (1 / p)
+    cost, mean = problem.cost, problem.spread**0.5
+    least, most = length * cost.blur(LEAST_ETA), mean * cost.blur(1 / LEAST_ETA)
     if blur < least or (blur > most > 0 and not coincide(problem)):
         raise ValueError(
-            f"blur: got a length of {blur:.3g} for data whose mean cost is about {length**p:.3g}, outliers aside; "
-            f"expected {least:.0e} to {most:.0e}, that eta = p blur^p is between {LEAST_ETA:.0e} and "
+            f"blur: got a length of {blur:.3g} for data whose mean cost is about {cost.of_length(length):.3g}, outliers"
+            f" aside; expected {least:.0e} to {most:.0e}, that eta = p blur^p is between {LEAST_ETA:.0e} and "
             f"{1 / LEAST_ETA:.0e} of that. Give blur in the unit of the data, or use their limits, wasserstein and "
             "energy_distance."
         )
     # As the costs fall to rounding in a loop that succeeds, eta falls with them: float64 rounds to 1e-16 of it.
-    return min(blur, mean * (MOST_ETA / p) ** (1 / p)) if mean > 0 else blur
+    return min(blur, mean * cost.blur(MOST_ETA)) if mean > 0 else blur
 
 
 def coincide(problem: Problem) -> bool:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ..errors import ConvergenceWarning, warn_user
 from ..tensors import check_count, is_real
-from ..transport import Problem, Status, check_power, check_start, check_tolerance, make_problem, within_range
+from ..transport import Problem, Status, as_cost, check_power, check_start, check_tolerance, make_problem, within_range
 from ..transport.entropic import ENGINES, Entropic, geomloss_entropic, self_entropic, solve_entropic
 from ..transport.passes import check_engine
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
@@ -193,7 +193,7 @@ class SinkhornSettings:
                 "the other backend."
             )
         if self.backend == "geomloss":
-            if self.p not in (1, 2):
+            if as_cost(self.p).geomloss is None:
                 raise ValueError(f"p: got {self.p!r}; geomloss has 1 and 2. Use backend='newton' for other powers.")
             if self.engine not in ENGINES:
                 raise ValueError(
@@ -256,8 +256,8 @@ class _Terms:
     def __init__(self, settings: SinkhornSettings, problem: Problem, blur: float, start: Tensor | None) -> None:
         self._settings, self._problem, self._blur = settings, problem, blur
         self._resolved = resolved(problem, blur)
-        self._eta = problem.p * self._resolved**problem.p
-        self.key = (problem.p, self._eta, settings.allowed, problem.x.dtype)
+        self._eta = problem.cost.smoothing(self._resolved)
+        self.key = (problem.cost, self._eta, settings.allowed, problem.x.dtype)
         self.cross = self._solve_cross(start)
         self.points = self._own(problem.x, problem.b) if settings.debias else None
 
@@ -321,7 +321,7 @@ class _Terms:
 
     def _own(self, rows: Tensor, weights: Tensor) -> Entropic:
         tolerance = min(self._settings.allowed, TOLERANCES["newton"])
-        return self_entropic(rows, weights, self._problem.p, self._eta, tolerance=tolerance, max_steps=MAX_STEPS)
+        return self_entropic(rows, weights, self._problem.cost, self._eta, tolerance=tolerance, max_steps=MAX_STEPS)
 
 
 def _own_gradient(plan: Entropic) -> Tensor:

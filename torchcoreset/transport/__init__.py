@@ -1,7 +1,7 @@
 """Optimal transport between n points and m samples: no autograd, no modules.
 
-`problem` checks what comes in and shifts it to the origin; `cost` is |y - x|^p. `solve` is the way in, and `solver`
-puts three rooms together until the bounds of `result` meet:
+`problem` checks what comes in and shifts it to the origin; `cost` is |y - x|^p, its slope, and all else that follows
+from p. `solve` is the way in, and `solver` puts three rooms together until the bounds of `result` meet:
 
     passes      reductions over all samples: Laguerre cells, and cells smoothed by a softmin
     dual        Newton on the semi-dual: from nothing to a potential that is nearly the best
@@ -12,9 +12,9 @@ Beside them, `stream` follows the potential of a stream batch by batch, `entropi
 where no mass crosses, `labels` sends each sample to one point, and `extent` measures median, scale and diameter.
 """
 
-from .cost import paired, paired_gradient, pairwise, pairwise_exact
+from .cost import DISTANCE, Cost, as_cost, check_power
 from .extent import data_scale, diameter, distances, weighted_median
-from .problem import Problem, as_table, check_power, make_problem, within_range
+from .problem import Problem, as_table, make_problem, within_range
 from .result import ENTRIES, Coupling, Status, Transport
 from .solve import EXACT_GAP, check_start, check_tolerance, report_unconverged, solve, solve_dual, transport
 from .solver import DENSE_BALANCE
@@ -22,14 +22,17 @@ from .stream import StreamStatus, StreamTransport
 
 __all__ = [
     "DENSE_BALANCE",
+    "DISTANCE",
     "ENTRIES",
     "EXACT_GAP",
+    "Cost",
     "Coupling",
     "Problem",
     "Status",
     "StreamStatus",
     "StreamTransport",
     "Transport",
+    "as_cost",
     "as_table",
     "check_power",
     "check_start",
@@ -38,10 +41,6 @@ __all__ = [
     "diameter",
     "distances",
     "make_problem",
-    "paired",
-    "paired_gradient",
-    "pairwise",
-    "pairwise_exact",
     "report_unconverged",
     "solve",
     "solve_dual",

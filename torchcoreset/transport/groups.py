@@ -27,9 +27,9 @@ Group = tuple[Tensor, Tensor]  # indices of points and of samples
 
 def far_groups(problem: Problem, mean: float) -> list[Group]:
     """The groups of a problem, whose mean cost to the nearest point is about `mean`; none if it is one."""
-    if not problem.spread ** (problem.p / 2) > FAR * mean:
+    if not problem.cost.of_square(problem.spread) > FAR * mean:
         return []
-    width = GAP * mean ** (1 / problem.p)
+    width = GAP * problem.cost.root(mean)
     device = problem.x.device
     whole = (torch.arange(len(problem.x), device=device), torch.arange(len(problem.y), device=device))
     waiting, groups = [whole], []

@@ -1,6 +1,6 @@
 """The door: points, samples and weights checked once, normalised, and moved to where floats are accurate.
 
-    x (n, d) points, b (n,) their weights      y (m, d) samples, a (m,) their weights      p power of the cost
+    x (n, d) points, b (n,) their weights      y (m, d) samples, a (m,) their weights      c cost
 
 Weights are normalised in float64. A common offset of points and samples eats the digits of expanded squares, so it is
 subtracted, column by column, where that rounds no number. Elsewhere a shift would change the data: of groups at 0 and
@@ -19,7 +19,8 @@ from torch import Tensor
 
 from ..deterministic import column_medians, kth_smallest
 from ..errors import warn_user
-from ..tensors import LOST, check_finite, float_tensor, holds, is_real, normalised, span
+from ..tensors import LOST, check_finite, float_tensor, holds, normalised, span
+from .cost import Cost, as_cost
 
 if TYPE_CHECKING:
     from .flow import BoundarySamples
@@ -39,7 +40,7 @@ class Problem:
         y: (m, d) samples, dtype of x, shifted.
         a: (m,) sample weights, float64, sum 1.
         equal: whether all sample weights are the same.
-        p: power of the cost.
+        cost: of moving mass from a sample to a point.
         largest: size of the largest number in points and samples, before they were shifted.
     """
 
@@ -48,13 +49,13 @@ class Problem:
     y: Tensor
     a: Tensor
     equal: bool
-    p: float
+    cost: Cost
     largest: float = field(default=1.0, kw_only=True)
 
     @cached_property
     def rounding(self) -> float:
         """Size of the rounding error of one cost: eps times the mean cost to the origin; gaps below it mean nothing."""
-        return float(torch.finfo(self.x.dtype).eps * (self.square + mean_square(self.x, self.b)) ** (self.p / 2))
+        return torch.finfo(self.x.dtype).eps * self.cost.of_square(self.square + mean_square(self.x, self.b))
 
     @cached_property
     def squares(self) -> Tensor:
@@ -141,7 +142,7 @@ class Problem:
 def make_problem(
     points: Any,
     samples: Any,
-    p: float = 2,
+    p: float | Cost = 2,
     point_weights: Any = None,
     sample_weights: Any = None,
     *,
@@ -155,7 +156,7 @@ def make_problem(
     Args:
         points: (n, d), or (n,) for d = 1.
         samples: (m, d), or (m,) for d = 1, of any real dtype.
-        p: power of the cost, p >= 1.
+        p: power of the Euclidean distance, p >= 1, or the cost itself.
         point_weights: (n,) non-negative, any scale; None for equal weights.
         sample_weights: (m,) non-negative, any scale; None for equal weights.
         dtype: arithmetic to use instead of the points' own.
@@ -169,7 +170,7 @@ def make_problem(
     Warns:
         UserWarning: points in less than float64 are too coarse to be placed among the samples.
     """
-    check_power(p)
+    cost = as_cost(p)
     if isinstance(points, Tensor) and isinstance(samples, Tensor):
         check_devices(points, samples)  # before one of them is refused for being on a device that holds no numbers
     x, y = as_table(points, "points"), as_table(samples, "samples")
@@ -192,7 +193,7 @@ def make_problem(
     b = normalised(point_weights, len(x), "point_weights", x.device)
     a = normalised(sample_weights, len(y), "sample_weights", x.device)
     equal = sample_weights is None or bool((a == a[0]).all())
-    return Problem(x=x.to(work), b=b, y=y.to(work), a=a, equal=equal, p=float(p), largest=largest)
+    return Problem(x=x.to(work), b=b, y=y.to(work), a=a, equal=equal, cost=cost, largest=largest)
 
 
 def rows_of_block(rows: Tensor) -> int:
@@ -297,9 +298,7 @@ def within_range(problem: Problem) -> Problem:
     Raises:
         ValueError: float64 does not hold them either.
     """
-    limits, power = torch.finfo(problem.x.dtype), max(problem.p, 2)
-    least = (limits.tiny / limits.eps) ** (1 / power)
-    most = limits.max ** (1 / power) / (4 * problem.x.shape[1] ** 0.5)  # of two points across from each other
+    least, most = problem.cost.range(problem.x.dtype, problem.x.shape[1])
     if problem.largest == 0 or least <= problem.largest <= most:
         return problem
     if problem.x.dtype != torch.float64:
@@ -308,12 +307,6 @@ def within_range(problem: Problem) -> Problem:
         f"points, samples: got numbers of up to {problem.largest:.0e}; expected the largest to be from {least:.0e} to "
         f"{most:.0e}, whose costs float64 can hold. Divide both by their scale."
     )
-
-
-def check_power(p: float) -> None:
-    """Raise ValueError unless p is a finite number >= 1."""
-    if not is_real(p) or not 1 <= p < math.inf:
-        raise ValueError(f"p: got {p!r}; expected a number >= 1. The main choices are 1 and 2.")
 
 
 def as_table(values: Any, name: str) -> Tensor:

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .cost import paired, pairwise, pairwise_exact
 from .dual import (
     Curvature,
     LazyHessian,
@@ -309,13 +308,14 @@ class Solver:
         near = widen == 1 and _marginal_error(cells, problem) <= max(NEAR, self.grain)
         large = widen == 1 and len(boundary.y) * n > DENSE_ELEMENTS
         if n > MOST_DENSE or ((near or large) and n > DENSE_BALANCE):
-            few = Problem(x=problem.x, b=problem.b, y=boundary.y, a=boundary.a, equal=problem.equal, p=problem.p)
+            few = Problem(x=problem.x, b=problem.b, y=boundary.y, a=boundary.a, equal=problem.equal, cost=problem.cost)
             part = (self.engine.finer(few) if hidden else None) or self.engine.apart(few)  # not counted as a pass
             lists = candidate_arcs(part, boundary.cell, boundary.margin, v, -excess, widen)
             balanced = balance_lists(lists, *arguments, arc_tolerance=arc_tolerance, suboptimality=suboptimality)
         else:
-            block = pairwise_exact if hidden or (self.exact and problem.p < 2) else pairwise
-            cost = block(boundary.y.double(), problem.x.double(), problem.p).cpu().numpy()
+            exact = hidden or (self.exact and problem.cost.amplifies_rounding)
+            block = problem.cost.pairwise_exact if exact else problem.cost.pairwise
+            cost = block(boundary.y.double(), problem.x.double()).cpu().numpy()
             balanced = balance(cost, *arguments, arc_tolerance=arc_tolerance, suboptimality=suboptimality)
         rows, cols, mass = (
             torch.from_numpy(array).to(v.device) for array in (balanced.rows, balanced.cols, balanced.mass)
@@ -324,7 +324,7 @@ class Solver:
         fixed[boundary.index[boundary.index >= 0]] = False
         still = fixed.nonzero()[:, 0]
         value = float(problem.totals(problem.a[still] @ cells.cost[still]))
-        value += float(mass @ paired(boundary.y[rows], problem.x[cols], problem.p))
+        value += float(mass @ problem.cost.paired(boundary.y[rows], problem.x[cols]))
         index = boundary.index[rows]
         here = index >= 0
         plan = Coupling(
@@ -382,5 +382,5 @@ def plan_cost(problem: Problem, plan: Coupling) -> float:
     """Cost of a plan, sum pi c, a block of entries at a time."""
     total = problem.a.new_zeros(())
     for rows, cols, mass in plan.blocks():
-        total += mass @ paired(problem.y[rows], problem.x[cols], problem.p)
+        total += mass @ problem.cost.paired(problem.y[rows], problem.x[cols])
     return float(problem.totals(total))

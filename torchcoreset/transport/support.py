@@ -10,7 +10,6 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from .cost import paired
 from .problem import Problem
 
 
@@ -29,7 +28,7 @@ def c_transform(problem: Problem, part: Tensor, which: Tensor) -> Tensor:
     """
     highest = torch.full_like(problem.b, torch.inf)
     for i in which.nonzero()[:, 0].tolist():
-        highest[i] = (paired(problem.y, problem.x[i].expand_as(problem.y), problem.p) - part).min()
+        highest[i] = (problem.cost.paired(problem.y, problem.x[i].expand_as(problem.y)) - part).min()
     return problem.least(highest)
 
 

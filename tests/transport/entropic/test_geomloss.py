@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from torchcoreset.transport import Status
+from torchcoreset.transport.cost import as_cost
 from torchcoreset.transport.entropic import geomloss
 from torchcoreset.transport.entropic.sinkhorn import solve_entropic
 from torchcoreset.transport.problem import Problem, make_problem
@@ -71,14 +72,16 @@ def test_the_engine_follows_size_and_dimension(
     monkeypatch.setattr(geomloss.importlib.util, "find_spec", lambda name: name)
     n, m, d = shape
     weights = torch.ones(1).double()
-    work = Problem(torch.zeros(1, d).expand(n, d), weights, torch.zeros(1, d).expand(m, d), weights, True, 2.0)
+    work = Problem(torch.zeros(1, d).expand(n, d), weights, torch.zeros(1, d).expand(m, d), weights, True, as_cost(2))
     assert geomloss.choose_engine(work, engine) == chosen
 
 
 def test_auto_does_without_keops(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(geomloss.importlib.util, "find_spec", lambda name: None)
     weights = torch.ones(1).double()
-    work = Problem(torch.zeros(1, 2).expand(9000, 2), weights, torch.zeros(1, 2).expand(9000, 2), weights, True, 2.0)
+    work = Problem(
+        torch.zeros(1, 2).expand(9000, 2), weights, torch.zeros(1, 2).expand(9000, 2), weights, True, as_cost(2)
+    )
     assert geomloss.choose_engine(work, "auto") == "dense"
     with pytest.raises(ImportError, match=r"backend: 'geomloss' needs geomloss.*Use backend='newton'"):
         solve(problem())

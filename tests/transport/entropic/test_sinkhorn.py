@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from torchcoreset.transport import Status
+from torchcoreset.transport.cost import as_cost
 from torchcoreset.transport.entropic import evaluation as entropic
 from torchcoreset.transport.entropic.evaluation import evaluate
 from torchcoreset.transport.entropic.sinkhorn import self_entropic, solve_entropic
@@ -25,7 +26,7 @@ def weighted(n: int = 6, m: int = 40, d: int = 2, p: float = 2) -> Problem:
 
 def long_sinkhorn(problem: Problem, eta: float, steps: int = 20_000) -> tuple[float, Tensor, Tensor]:
     """OT_eta and both potentials, by alternate soft c-transforms until they stand still."""
-    cost = torch.cdist(problem.y, problem.x, compute_mode="donot_use_mm_for_euclid_dist") ** problem.p
+    cost = torch.cdist(problem.y, problem.x, compute_mode="donot_use_mm_for_euclid_dist") ** problem.cost.p
     v = torch.zeros_like(problem.b)
     for _ in range(steps):
         f = -eta * ((v - cost) / eta + problem.b.log()).logsumexp(1)
@@ -65,7 +66,7 @@ def test_a_set_with_itself(p: float, eta: float) -> None:
     for _ in range(500):  # averaging gains a factor of 2 a step
         v = (v - eta * ((v - cost) / eta + b.log()).logsumexp(1)) / 2
     value, v = 2 * float(b @ v), v - b @ v
-    found = self_entropic(x, b, p, eta, tolerance=1e-11, max_steps=1000)
+    found = self_entropic(x, b, as_cost(p), eta, tolerance=1e-11, max_steps=1000)
     assert found.status is Status.CONVERGED
     assert found.value == pytest.approx(value, rel=1e-9, abs=1e-12 * eta)
     torch.testing.assert_close(found.potential, v, rtol=1e-6, atol=1e-7)
@@ -77,7 +78,7 @@ def test_a_set_with_itself(p: float, eta: float) -> None:
 def test_a_set_with_itself_takes_few_passes_at_any_blur(p: int, blur: float) -> None:
     x = normal(300, 2)
     b = torch.full((300,), 1 / 300, dtype=torch.float64)
-    found = self_entropic(x, b, p, p * blur**p, tolerance=1e-6, max_steps=100)
+    found = self_entropic(x, b, as_cost(p), p * blur**p, tolerance=1e-6, max_steps=100)
     assert found.status is Status.CONVERGED
     assert found.steps <= 12
 
@@ -146,7 +147,7 @@ def test_a_solve_that_runs_out_of_steps_says_so() -> None:
     assert found.status is Status.MAX_STEPS
     assert found.marginal_error > 1e-9
     x, b = normal(50, 2), torch.full((50,), 0.02, dtype=torch.float64)
-    assert self_entropic(x, b, 2, 1.0, tolerance=1e-9, max_steps=2).status is Status.MAX_STEPS
+    assert self_entropic(x, b, as_cost(2), 1.0, tolerance=1e-9, max_steps=2).status is Status.MAX_STEPS
 
 
 @pytest.mark.parametrize("p", [1, 2])

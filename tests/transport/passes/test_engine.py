@@ -26,7 +26,7 @@ def some_problem(p: float, n: int = 6, m: int = 80, seed: int = 0) -> tuple[Prob
 
 def cost(problem: Problem) -> Tensor:
     """(m, n), from differences."""
-    return (problem.y[:, None] - problem.x).norm(dim=2) ** problem.p
+    return (problem.y[:, None] - problem.x).norm(dim=2) ** problem.cost.p
 
 
 def smoothed_dual(problem: Problem, v: Tensor, eta: float) -> Tensor:

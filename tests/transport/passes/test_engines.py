@@ -35,7 +35,7 @@ def check_agreement(engine: Engine, dense: DenseEngine) -> None:
     """Both engines see the same cells, margins, masses and curvature, to the rounding of the dtype."""
     problem = dense.problem
     eps = torch.finfo(problem.x.dtype).eps
-    largest = float((problem.x.norm(dim=1).max() + problem.y.norm(dim=1).max()) ** problem.p)
+    largest = float((problem.x.norm(dim=1).max() + problem.y.norm(dim=1).max()) ** problem.cost.p)
     v = 0.3 * torch.randn(len(problem.x), dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     v = v.to(problem.x.device)
     ours, theirs = engine.hard(v), dense.hard(v)

@@ -5,7 +5,6 @@ import torch
 from torch import Tensor
 
 from torchcoreset.transport import problem as problem_module
-from torchcoreset.transport.cost import pairwise_exact
 from torchcoreset.transport.passes.dense import DenseEngine, DifferencesEngine
 from torchcoreset.transport.passes.rounding import doubtful
 from torchcoreset.transport.problem import Problem, make_problem, without_offset
@@ -37,7 +36,7 @@ def test_no_minimum_lies_below_what_is_in_doubt(p: float, dtype: torch.dtype, ap
     cost = engine._cost_to(cell)
     index, loss = doubtful(problem, v, cell, cost, margin, problem.squares)
     lowest = torch.zeros(len(cell), dtype=torch.float64).index_add_(0, index, loss)
-    truth = (pairwise_exact(problem.y.double(), problem.x.double(), p) - v).amin(1)
+    truth = (problem.cost.pairwise_exact(problem.y.double(), problem.x.double()) - v).amin(1)
     assert bool((cost - v[cell] - lowest <= truth + 1e-13 * (1 + cost)).all())
 
 
@@ -46,7 +45,9 @@ def test_no_minimum_lies_below_what_is_in_doubt(p: float, dtype: torch.dtype, ap
 @pytest.mark.parametrize("apart", [0.0, 1e3, 1e6, 1e9])
 def test_the_semi_dual_is_a_lower_bound(p: float, dtype: torch.dtype, apart: float) -> None:
     problem, v = far(p, dtype, apart)
-    truth = problem.a @ (pairwise_exact(problem.y.double(), problem.x.double(), p) - v).amin(1) + problem.b @ v
+    truth = (
+        problem.a @ (problem.cost.pairwise_exact(problem.y.double(), problem.x.double()) - v).amin(1) + problem.b @ v
+    )
     engine = DenseEngine(problem)
     first = engine.hard(v)
     again = engine.hard(v + 1e-3 * normal(12, seed=3), first)
@@ -75,7 +76,7 @@ def test_passes_from_differences_are_those_of_matrix_products(p: float) -> None:
 @every_power
 def test_passes_from_differences_resolve_groups_far_apart(p: float) -> None:
     problem, v = far(p, torch.float64, 1e12)
-    truth = pairwise_exact(problem.y, problem.x, p) - v
+    truth = problem.cost.pairwise_exact(problem.y, problem.x) - v
     cells = DifferencesEngine(problem).hard(v)
     torch.testing.assert_close(cells.cost - v[cells.cell], truth.amin(1), rtol=1e-12, atol=0)
     assert cells.error <= 1e-11 * cells.mean

@@ -35,7 +35,7 @@ def lists_of(engine: DenseEngine, v: Tensor, eta: float) -> Candidates:
 
 
 def cost_of(engine: DenseEngine) -> Tensor:
-    return (engine.problem.y[:, None] - engine.problem.x).double().norm(dim=2) ** engine.problem.p
+    return (engine.problem.y[:, None] - engine.problem.x).double().norm(dim=2) ** engine.problem.cost.p
 
 
 def as_table(rows: Tensor, cols: Tensor, shape: tuple[int, int]) -> Tensor:

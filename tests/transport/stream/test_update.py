@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from torchcoreset.testing import NORMAL
+from torchcoreset.transport.cost import as_cost
 from torchcoreset.transport.passes.choose import make_engine
 from torchcoreset.transport.problem import Problem, make_problem
 from torchcoreset.transport.stream.batch import BatchSums, batch_sums, effective_size, look_at, smoothed
@@ -70,7 +71,7 @@ def test_a_shift_of_points_in_the_plane_is_carried_to_first_order() -> None:
 
 def test_points_that_coincide_have_no_boundary() -> None:
     x = torch.zeros(3, 2, dtype=torch.float64)
-    walls = boundaries_of(torch.ones(3, 3).double(), torch.zeros(3).double(), x, 1)
+    walls = boundaries_of(torch.ones(3, 3).double(), torch.zeros(3).double(), x, as_cost(1))
     assert walls.coupling.abs().max() == 0
     assert boundary_drift(Boundaries(walls.coupling, walls.pull), x, x + 1).abs().max() == 0
 
@@ -174,6 +175,6 @@ def test_boundaries_move_alike_wherever_the_points_lie(p: float) -> None:
     curvature = torch.rand(60, 60, generator=generator, dtype=torch.float64)
     curvature = (curvature + curvature.t()).fill_diagonal_(100.0)
     v = 0.1 * torch.randn(60, generator=generator, dtype=torch.float64)
-    here = boundary_drift(boundaries_of(curvature, v, x, p), x, dx)
-    far = boundary_drift(boundaries_of(curvature, v, x + 1e6, p), x + 1e6, dx)
+    here = boundary_drift(boundaries_of(curvature, v, x, as_cost(p)), x, dx)
+    far = boundary_drift(boundaries_of(curvature, v, x + 1e6, as_cost(p)), x + 1e6, dx)
     torch.testing.assert_close(far, here, rtol=0, atol=1e-6 * float(here.abs().max()))

@@ -20,6 +20,7 @@ from ...coresets import DEFAULT_STEPS, allocate
 from ...pictures import draw_cells, draw_classes, draw_coreset
 from ...sources import Source
 from ...sources.tables import RandomAccessSource
+from ...transport import as_cost
 from ..files import (
     Checkpoint,
     CoresetFile,
@@ -278,15 +279,15 @@ def _kind(labels: NDArray[Any]) -> str:
 
 def _record(job: _Job, value: float, lower: float) -> dict[str, Any]:
     """What a file says of its coreset."""
-    settings, table, root = job.settings, job.table, 1 / job.settings.p
+    settings, table, root = job.settings, job.table, as_cost(job.settings.p).root
     return {
         "format": 1,
         "version": version("torchcoreset"),
         "size": settings.size,
         "dimension": len(table.columns),
         "p": settings.p,
-        "distance": value**root,
-        "bounds": [max(lower, 0.0) ** root, value**root],
+        "distance": root(value),
+        "bounds": [root(max(lower, 0.0)), root(value)],
         "distance_unit": "standard deviations of the columns" if settings.standardise else "the data's own",
         "seed": settings.seed,
         "algorithm": settings.algorithm,

@@ -10,6 +10,7 @@ import torch
 import torchcoreset as tc
 
 from ...pictures import Panel, draw_comparison
+from ...transport import as_cost
 from ..files import DataSettings, Scaling, check_picture, read_coreset, read_table, save_picture, scaled
 from ..outcome import Outcome
 from ..settings import UsageError, argument, option
@@ -94,7 +95,8 @@ def _caption(entry: dict[str, Any], p: float) -> str:
 
 def _measure(coreset: tc.Coreset, rows: torch.Tensor, mass: Any, p: float) -> dict[str, Any]:
     plan = tc.transport(coreset.points.detach(), rows, p, coreset.weights, mass)
-    return {"size": coreset.size, "distance": plan.value ** (1 / p), "lower": max(plan.lower, 0.0) ** (1 / p)}
+    root = as_cost(p).root
+    return {"size": coreset.size, "distance": root(plan.value), "lower": root(max(plan.lower, 0.0))}
 
 
 def _random(size: int, rows: torch.Tensor, mass: Any, p: float, seed: int) -> dict[str, Any]:

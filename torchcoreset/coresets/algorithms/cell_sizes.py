@@ -14,6 +14,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ...transport import Cost, as_cost
 from ...transport.stream import StreamTransport
 
 HALF = 0.5 - 1e-9  # of a mass that is summed with rounding
@@ -40,17 +41,18 @@ class CellSizes:
             batch: as it was measured.
             weights: (m,) of its samples; equal if None.
         """
-        if self.p == 2:
+        cost = as_cost(self.p)
+        if cost.mean_is_best:
             return torch.full_like(batch.potential, 0.5)[:, None]
         # Where a size is 0 the point sits on its samples, and so does the gradient: any factor does.
-        sizes = self._updated(batch, weights).clamp(min=TINY)
-        return sizes.pow(2 - self.p)[:, None] / self.p
+        sizes = self._updated(batch, weights, cost).clamp(min=TINY)
+        return cost.step_factor(sizes)[:, None]
 
-    def _updated(self, batch: StreamTransport, weights: Tensor | None) -> Tensor:
+    def _updated(self, batch: StreamTransport, weights: Tensor | None, cost: Cost) -> Tensor:
         """The sizes after a batch."""
-        cost = (batch.transform + batch.potential[batch.assignment]).clamp(min=0)
-        a = torch.ones_like(cost) if weights is None else weights.to(cost)
-        found, mass = _sizes(cost.pow(1 / self.p), batch.assignment, a / a.sum(), len(batch.potential), self.p)
+        costs = (batch.transform + batch.potential[batch.assignment]).clamp(min=0)
+        a = torch.ones_like(costs) if weights is None else weights.to(costs)
+        found, mass = _sizes(cost.root(costs), batch.assignment, a / a.sum(), len(batch.potential), cost)
         self._batches += 1
         # A cell that is empty now is no larger than it was, nor need it be larger than others; one that holds little of
         # what it should tells little of its size.
@@ -62,19 +64,18 @@ class CellSizes:
         return self._sizes
 
 
-def _sizes(distance: Tensor, cell: Tensor, a: Tensor, n: int, p: float) -> tuple[Tensor, Tensor]:
+def _sizes(distance: Tensor, cell: Tensor, a: Tensor, n: int, cost: Cost) -> tuple[Tensor, Tensor]:
     """Sizes (n,) of the cells of one batch, and their masses (n,)."""
     mass = a.new_zeros(n).index_add_(0, cell, a)
-    power = p if p > 2 else 1.0
-    sums = a.new_zeros(n).index_add_(0, cell, a * distance.pow(power))
-    means = (sums / mass.where(mass > 0, 1.0)).pow(1 / power)
-    if p > 2:
-        return means, mass
+    extent = cost.of_length(distance) if cost.steeper_than_square else distance
+    means = a.new_zeros(n).index_add_(0, cell, a * extent) / mass.where(mass > 0, 1.0)
+    if cost.steeper_than_square:
+        return cost.root(means), mass
     order = torch.argsort(distance)
     order = order[torch.argsort(cell[order], stable=True)]
     distance, cell, a = distance[order], cell[order], a[order]
     below = a.cumsum(0) - (mass.cumsum(0) - mass)[cell]  # mass of the cell up to each sample
     upper = torch.where(below >= HALF * mass[cell], distance, torch.inf)
     medians = torch.full_like(mass, torch.inf).scatter_reduce_(0, cell, upper, "amin")
-    # A point that has most of its samples where it is: for p = 1 that is the optimum, for others the rest tells.
-    return (medians if p == 1 else torch.where(medians > 0, medians, means)), mass
+    # A point that has most of its samples where it is: a median is there at its best, for others the rest tells.
+    return (medians if cost.median_is_best else torch.where(medians > 0, medians, means)), mass

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from ...losses import CoresetLoss
-from ...transport import Transport
+from ...transport import Transport, as_cost
 
 OptimizerFactory = Callable[[list[nn.Parameter]], Optimizer]
 
@@ -74,7 +74,7 @@ class GradientDescent:
     def move(self, result: Transport) -> None:
         """One step of the optimizer, with the gradient at hand; one that needs a closure (LBFGS) asks for more."""
         if self._optimizer is None:
-            self._optimizer = self._make_optimizer(result.value ** (1 / self._loss.p))
+            self._optimizer = self._make_optimizer(as_cost(self._loss.p).root(result.value))
         needs_closure = inspect.signature(self._optimizer.step).parameters["closure"].default is inspect.Parameter.empty
         self._optimizer.step(self._closure if needs_closure else None)
         if self._schedule is not None:

@@ -1,6 +1,6 @@
 """Which of unequal weights goes to which place: heavy points belong where the distribution is dense.
 
-    x (n, d) points, b (n,) their weights      y (m, d) samples      p power of the cost
+    x (n, d) points, b (n,) their weights      y (m, d) samples
 
 Points descend to a local minimum from where they begin, and hardly ever pass each other on the way: whoever begins in
 the wrong place stays there. So places are sought first, for points that may take whatever mass they like, and the
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ...deterministic import running_sum
-from ...transport import pairwise
+from ...transport import Cost, as_cost
 from ...transport.passes import chunk_elements
 
 PAIR_ELEMENTS = 1 << 15  # of a round of exchanges on the line, samples aside
@@ -30,7 +30,7 @@ def differ(weights: Tensor) -> bool:
     return bool((used != used[0]).any())
 
 
-def placed(x: Tensor, b: Tensor, y: Tensor, p: float) -> Tensor:
+def placed(x: Tensor, b: Tensor, y: Tensor, p: float | Cost) -> Tensor:
     """The same points in another order: the heavier its weight, the more samples are nearest to a point.
 
     Points of weight zero stay.
@@ -38,26 +38,27 @@ def placed(x: Tensor, b: Tensor, y: Tensor, p: float) -> Tensor:
     used = (b > 0).nonzero()[:, 0]
     z = x[used]
     rows = max(16, chunk_elements(x.device) // len(z))
-    nearest = torch.cat([pairwise(block, z, p).argmin(1) for block in torch.split(y, rows)])
+    cost = as_cost(p)
+    nearest = torch.cat([cost.pairwise(block, z).argmin(1) for block in torch.split(y, rows)])
     count = torch.bincount(nearest, minlength=len(z))
     result = x.clone()
     result[used[b[used].argsort(stable=True)]] = z[count.argsort(stable=True)]
     return result
 
 
-def order_on_line(y: Tensor, b: Tensor, p: float) -> Tensor:
+def order_on_line(y: Tensor, b: Tensor, p: float | Cost) -> Tensor:
     """In which order points of these weights should lie along sorted samples y (m,), (n,) int64: the leftmost first.
 
     The heaviest weights begin in the narrowest of n intervals that hold equally many samples, and pairs not too far
-    from each other are exchanged while that lowers the cost: exactly that for p = 1 and 2, that of p = 2 for others.
-    Where no order is better than the one given, that is kept.
+    from each other are exchanged while that lowers the cost: exactly that where medians or means are the best places,
+    and that of squared distances elsewhere. Where no order is better than the one given, that is kept.
     """
     n, m = len(b), len(y)
     rows = y.double() - y[m // 2]
     ends = rows[(torch.arange(n + 1, device=y.device) * (m - 1)) // n]
     order = torch.empty_like(b, dtype=torch.long)
     order[ends.diff().argsort(stable=True)] = b.argsort(descending=True, stable=True)
-    cost = _cell_cost(rows, p)
+    cost = _cell_cost(rows, as_cost(p))
     reach = max(1, min(n - 1, int((PAIR_ELEMENTS / n) ** 0.5)))
     for _ in range(ROUNDS):
         pairs = _exchanges(b[order], cost, reach)
@@ -75,7 +76,7 @@ def _total(b: Tensor, cost: Callable[[Tensor, Tensor], Tensor]) -> float:
     return float(cost(high - b, high).sum())
 
 
-def _cell_cost(y: Tensor, p: float) -> Callable[[Tensor, Tensor], Tensor]:
+def _cell_cost(y: Tensor, of_pairs: Cost) -> Callable[[Tensor, Tensor], Tensor]:
     """The cost of the samples between two quantiles at their best point, from sums over sorted samples y (m,)."""
     m = len(y)
     sums, squares = (torch.cat((y.new_zeros(1), running_sum(values))) / m for values in (y, y * y))
@@ -87,7 +88,7 @@ def _cell_cost(y: Tensor, p: float) -> Callable[[Tensor, Tensor], Tensor]:
 
     def cost(low: Tensor, high: Tensor) -> Tensor:
         first, last = below(low, sums, y), below(high, sums, y)
-        if p == 1:
+        if of_pairs.median_is_best:
             return first + last - 2 * below((low + high) / 2, sums, y)
         square = below(high, squares, y * y) - below(low, squares, y * y)
         return square - (last - first).square() / (high - low).clamp(min=torch.finfo(y.dtype).tiny)

@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 from ...deterministic import column_medians, running_sum
 from ...sources import Source
 from ...tensors import check_count, check_finite, normalised
-from ...transport import pairwise
+from ...transport import Cost, as_cost
 from .annealing import anneal, anneal_free
 from .arrangement import differ, order_on_line, placed
 
@@ -105,8 +105,8 @@ def separated(points: Tensor, generator: Generator) -> Tensor:
     return torch.where(twin[:, None], points + (1e-3 * spread * noise.to(points.device)).to(points.dtype), points)
 
 
-def kmeans_plus_plus(pool: Tensor, size: int, p: float, generator: Generator) -> Tensor:
-    """`size` rows of pool (m, d), each drawn with probability proportional to its distance^p to those before.
+def kmeans_plus_plus(pool: Tensor, size: int, p: float | Cost, generator: Generator) -> Tensor:
+    """`size` rows of pool (m, d), each drawn with probability proportional to its cost to those before.
 
     Source: Arthur, Vassilvitskii (2007). Once every row is chosen, rows repeat uniformly.
     """
@@ -114,10 +114,10 @@ def kmeans_plus_plus(pool: Tensor, size: int, p: float, generator: Generator) ->
     rows = rows - column_medians(rows)
     uniform = torch.rand(size, generator=generator, dtype=torch.float64, device=generator.device).tolist()
     chosen = [min(int(uniform[0] * len(rows)), len(rows) - 1)]
-    nearest = torch.full((len(rows),), torch.inf, dtype=rows.dtype, device=rows.device)
+    cost, nearest = as_cost(p), torch.full((len(rows),), torch.inf, dtype=rows.dtype, device=rows.device)
     for u in uniform[1:]:
         last = chosen[-1]
-        nearest = torch.minimum(nearest, pairwise(rows, rows[last : last + 1], p)[:, 0])
+        nearest = torch.minimum(nearest, cost.pairwise(rows, rows[last : last + 1])[:, 0])
         nearest[last] = 0
         total = running_sum(nearest.double())
         if not bool(total[-1] > 0):  # all rows coincide with chosen ones

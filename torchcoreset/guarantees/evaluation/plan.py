@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...transport import paired, pairwise_exact, solve
+from ...transport import Cost, solve
 from ...transport.flow import MASS_TOLERANCE, ArcLists, balance, balance_lists, spread
 from ...transport.ranks import Ranks, problem_on
 from .cell_statistics import MANY, Candidates, CellStatistics
@@ -46,7 +46,7 @@ class Plan:
 
 
 def feasible_plan(
-    statistics: CellStatistics, x: Tensor, v: Tensor, p: float, image: Tensor | None = None, *, error: float = 0.0
+    statistics: CellStatistics, x: Tensor, v: Tensor, cost: Cost, image: Tensor | None = None, *, error: float = 0.0
 ) -> Plan:
     """Balance the cells of these statistics.
 
@@ -54,7 +54,7 @@ def feasible_plan(
         statistics: after the last batch.
         x: (n, d) points, float64, in the coordinates of the samples.
         v: (n,) the potential whose cells the statistics holds.
-        p: power of the cost.
+        cost: of moving mass.
         image: (n, d') what a map makes of the points.
         error: standard error of the value, far below which shorter paths are not worth their time.
     """
@@ -70,17 +70,17 @@ def feasible_plan(
     budget = max(WASTED * error, LEAST * float(statistics.cost.sum()) / total)
     arrays = (cell.cpu().numpy(), mass.cpu().numpy(), excess.cpu().numpy(), v.cpu().numpy())
     if n > MANY:
-        moved = balance_lists(_lists(held, some, mean, x, v, p), *arrays, arc_tolerance=0.0, suboptimality=[budget])
+        moved = balance_lists(_lists(held, some, mean, x, v, cost), *arrays, arc_tolerance=0.0, suboptimality=[budget])
     else:
-        costs = torch.cat((pairwise_exact(held.y, x, p), _minkowski(mean, x, some, p)))
+        costs = torch.cat((cost.pairwise_exact(held.y, x), _minkowski(mean, x, some, cost)))
         moved = balance(costs.cpu().numpy(), *arrays, arc_tolerance=0.0, suboptimality=[budget])
     rows, cols, sent = moved.rows, moved.cols, moved.mass
     left = np.bincount(cols, weights=sent, minlength=n) - statistics.b.cpu().numpy()
     if np.abs(left).max() > 10 * MASS_TOLERANCE / n:
         rows, cols, sent = spread(rows, cols, sent, left)
     entries = tuple(torch.from_numpy(array).to(x.device) for array in (rows, cols, sent))
-    value = _value(entries, held.y, some, mean, x, p)
-    image_value = 0.0 if image is None else _value(entries, held.image, some, image_mean, image, p)
+    value = _value(entries, held.y, some, mean, x, cost)
+    image_value = 0.0 if image is None else _value(entries, held.image, some, image_mean, image, cost)
     stays = entries[1] == cell[entries[0]]
     return Plan(
         value,
@@ -96,7 +96,7 @@ def solved_plan(
     kept: Candidates,
     x: Tensor,
     v: Tensor,
-    p: float,
+    cost: Cost,
     engine: str,
     image: Tensor | None,
     error: float,
@@ -111,11 +111,11 @@ def solved_plan(
         kept: all samples, or those of this rank.
         engine: as in `transport`.
         ranks: those that have kept the others.
-        x, v, p, image, error: as for `feasible_plan`.
+        x, v, cost, image, error: as for `feasible_plan`.
         weighted: whether samples have weights of their own, on any rank.
     """
     mass = kept.mass if weighted else None
-    problem = problem_on(ranks, "certify", x, kept.y, p, statistics.b, mass, dtype=torch.float64, state=v)
+    problem = problem_on(ranks, "certify", x, kept.y, cost, statistics.b, mass, dtype=torch.float64, state=v)
     mean = float(statistics.cost.sum()) / statistics.total
     tolerance = min(max(SHARP * error / mean, LEAST), LOOSE) if mean > 0 else LOOSE
     found = solve(problem, tolerance=tolerance, exact=False, start=v, max_steps=100, engine=engine)
@@ -123,7 +123,7 @@ def solved_plan(
     for rows, cols, mass in found.plan.blocks():
         sums[0] += mass[cols != kept.cell[rows]].sum()
         if image is not None:
-            sums[1] += mass @ paired(kept.image[rows], image[cols], p)
+            sums[1] += mass @ cost.paired(kept.image[rows], image[cols])
     moved, image_value = problem.totals(sums).tolist()
     return Plan(found.value, image_value, moved, statistics.mass / statistics.total, _cost_share(statistics))
 
@@ -132,15 +132,15 @@ def _cost_share(statistics: CellStatistics) -> Tensor:
     return statistics.cost / statistics.cost.sum().clamp(min=1e-300)
 
 
-def _minkowski(mean: Tensor, x: Tensor, some: Tensor, p: float) -> Tensor:
+def _minkowski(mean: Tensor, x: Tensor, some: Tensor, cost: Cost) -> Tensor:
     """At most the mean cost to every point of samples whose mean cost to point `some` is `mean`, (k, n)."""
-    apart = pairwise_exact(x[some], x, 1.0)
-    bound: Tensor = (mean[some, None] ** (1 / p) + apart) ** p
+    apart = cost.metric.pairwise_exact(x[some], x)
+    bound = cost.of_length(cost.root(mean[some, None]) + apart)
     bound[torch.arange(len(some), device=x.device), some] = mean[some]
     return bound
 
 
-def _value(entries: tuple[Tensor, ...], y: Tensor, some: Tensor, mean: Tensor, x: Tensor, p: float) -> float:
+def _value(entries: tuple[Tensor, ...], y: Tensor, some: Tensor, mean: Tensor, x: Tensor, cost: Cost) -> float:
     """Cost of a plan whose first rows are samples and whose last are what is left of each cell."""
     rows, cols, mass = entries
     single = rows < len(y)
@@ -148,20 +148,20 @@ def _value(entries: tuple[Tensor, ...], y: Tensor, some: Tensor, mean: Tensor, x
     step = max(1, BLOCK // x.shape[1])
     blocks = zip(*(torch.split(part[single], step) for part in entries), strict=True)
     for row, col, part in blocks:
-        total += float(part @ paired(y[row], x[col], p))
+        total += float(part @ cost.paired(y[row], x[col]))
     home, col, part = some[rows[~single] - len(y)], cols[~single], mass[~single]
-    apart = paired(x[home], x[col], 1.0)
-    bound = torch.where(home == col, mean[home], (mean[home] ** (1 / p) + apart) ** p)
+    apart = cost.metric.paired(x[home], x[col])
+    bound = torch.where(home == col, mean[home], cost.of_length(cost.root(mean[home]) + apart))
     return total + float(part @ bound)
 
 
-def _lists(held: Candidates, some: Tensor, mean: Tensor, x: Tensor, v: Tensor, p: float) -> ArcLists:
+def _lists(held: Candidates, some: Tensor, mean: Tensor, x: Tensor, v: Tensor, cost: Cost) -> ArcLists:
     """Where each candidate, and what is left of each cell, may go: the nearest in c - v, its own cell among them."""
     count = min(LISTED, len(x))
     rows, cols, costs = [], [], []
     step = max(1, BLOCK // len(x))
     for start in range(0, len(held.y) + len(some), step):
-        table = _table(held, some, mean, x, p, start, start + step)
+        table = _table(held, some, mean, x, cost, start, start + step)
         own = torch.cat((held.cell, some))[start : start + step]
         reduced = table - v
         reduced[torch.arange(len(own), device=x.device), own] = -torch.inf
@@ -173,8 +173,8 @@ def _lists(held: Candidates, some: Tensor, mean: Tensor, x: Tensor, v: Tensor, p
     return ArcLists(offsets.cpu().numpy(), torch.cat(cols).cpu().numpy(), torch.cat(costs).cpu().numpy())
 
 
-def _table(held: Candidates, some: Tensor, mean: Tensor, x: Tensor, p: float, start: int, stop: int) -> Tensor:
+def _table(held: Candidates, some: Tensor, mean: Tensor, x: Tensor, cost: Cost, start: int, stop: int) -> Tensor:
     """Rows start..stop of the costs of candidates, then of what is left of the cells, to all points."""
     k = len(held.y)
-    single = pairwise_exact(held.y[start:stop], x, p)
-    return torch.cat((single, _minkowski(mean, x, some[max(start - k, 0) : max(stop - k, 0)], p)))
+    single = cost.pairwise_exact(held.y[start:stop], x)
+    return torch.cat((single, _minkowski(mean, x, some[max(start - k, 0) : max(stop - k, 0)], cost)))

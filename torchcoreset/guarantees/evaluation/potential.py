@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from ...transport import Problem, make_problem, solve_dual
+from ...transport import Cost, Problem, make_problem, solve_dual
 from ...transport.passes import make_engine
 from ..bounds import Moments
 from ..points import Points, check_dimension
@@ -45,13 +45,13 @@ class Fitted:
     rows: Rows
 
 
-def fit_potential(points: Points, fresh: FreshRows, p: float, samples: int, engine: str) -> Fitted:
+def fit_potential(points: Points, fresh: FreshRows, cost: Cost, samples: int, engine: str) -> Fitted:
     """A potential for points, from rows that are taken from `fresh` and not given to anyone else.
 
     Args:
         points: n points with their weights.
         fresh: the rows; of those that there are at most MOST_SHARE are taken.
-        p: power of the cost.
+        cost: of moving mass.
         samples: how many will certify, which says how good the potential has to be.
         engine: as in `transport`.
 
@@ -68,13 +68,13 @@ def fit_potential(points: Points, fresh: FreshRows, p: float, samples: int, engi
             "with. Give more rows, a distribution or a callable."
         )
     check_dimension(points, rows.y)
-    v, mean, error = _solved(points, rows, p, None, samples, engine)
+    v, mean, error = _solved(points, rows, cost, None, samples, engine)
     if n == 1:
         fresh.put_back(look)
         return Fitted(v, rows.size, rows.size, rows)
-    problem = _problem(points, look, p)
+    problem = _problem(points, look, cost)
     found = solve_dual(problem, tolerance=_tolerance(mean, error), start=v, max_steps=100, engine=engine)
-    dual = _semi_dual(points, look, p, v, engine)
+    dual = _semi_dual(points, look, cost, v, engine)
     loss, seen = found.lower - dual, rows.size + look.size
     if loss > LOOSE * error:
         most = min(samples, MOST_ELEMENTS // rows.y.shape[1])
@@ -84,7 +84,7 @@ def fit_potential(points: Points, fresh: FreshRows, p: float, samples: int, engi
         more = fresh.take(wanted - seen) if wanted > seen else rows.part(slice(0))
         seen += more.size
         rows = put_together(rows, look, more)
-        v, _, _ = _solved(points, rows, p, v, samples, engine)
+        v, _, _ = _solved(points, rows, cost, v, samples, engine)
     return Fitted(v, rows.size, seen, rows)
 
 
@@ -94,10 +94,10 @@ def _tolerance(mean: float, error: float) -> float:
 
 
 def _solved(
-    points: Points, rows: Rows, p: float, start: Tensor | None, samples: int, engine: str
+    points: Points, rows: Rows, cost: Cost, start: Tensor | None, samples: int, engine: str
 ) -> tuple[Tensor, float, float]:
     """The potential of these rows, the value, and the standard error that `samples` others will have."""
-    problem = _problem(points, rows, p)
+    problem = _problem(points, rows, cost)
     found = solve_dual(problem, tolerance=ROUGH, start=start, max_steps=100, engine=engine)
     error = math.inf
     if rows.size > 1:
@@ -111,9 +111,9 @@ def _solved(
     return found.potential, found.lower, error
 
 
-def _semi_dual(points: Points, rows: Rows, p: float, v: Tensor, engine: str) -> float:
-    return make_engine(_problem(points, rows, p), engine).hard(v).dual
+def _semi_dual(points: Points, rows: Rows, cost: Cost, v: Tensor, engine: str) -> float:
+    return make_engine(_problem(points, rows, cost), engine).hard(v).dual
 
 
-def _problem(points: Points, rows: Rows, p: float) -> Problem:
-    return make_problem(points.x, rows.y, p, points.b, rows.w)
+def _problem(points: Points, rows: Rows, cost: Cost) -> Problem:
+    return make_problem(points.x, rows.y, cost, points.b, rows.w)

@@ -53,12 +53,12 @@ def first_potential(engine: Engine, least: float) -> tuple[Tensor, float]:
     problem = engine.problem
     if len(problem.x) < FEWER * FEWEST:
         tiny = torch.finfo(problem.x.dtype).tiny  # where all coincide; its own power may be zero
-        return torch.zeros_like(problem.b), max(max(problem.spread, tiny) ** (problem.p / 2), tiny)
+        return torch.zeros_like(problem.b), max(problem.cost.of_square(max(problem.spread, tiny)), tiny)
     coarser = engine.on(merged(engine))
     v, _, eta = coarse_potential(coarser, least, SPLIT)
     few = coarse_sample(coarser)
     f = few.softmin(v, eta)
-    transposed = Problem(x=few.problem.y, b=few.problem.a, y=problem.x, a=problem.b, equal=False, p=problem.p)
+    transposed = Problem(x=few.problem.y, b=few.problem.a, y=problem.x, a=problem.b, equal=False, cost=problem.cost)
     return engine.on(transposed).softmin(f, eta), eta
 
 
@@ -70,6 +70,6 @@ def merged(engine: Engine) -> Problem:
     chosen = torch.randperm(n, generator=generator, device="cpu")[: n // FEWER].to(problem.x.device)
     few = torch.unique(problem.x[chosen], dim=0)  # rounding tells equal points apart
     equal = problem.b.new_full((len(few),), 1 / len(few))
-    nearest = engine.on(Problem(x=few, b=equal, y=problem.x, a=problem.b, equal=False, p=problem.p))
+    nearest = engine.on(Problem(x=few, b=equal, y=problem.x, a=problem.b, equal=False, cost=problem.cost))
     b = nearest.hard(torch.zeros_like(equal)).mass
     return replace(problem, x=few[b > 0], b=b[b > 0] / b.sum())

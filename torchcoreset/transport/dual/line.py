@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from ...deterministic import running_sum
-from ..cost import paired
 from ..problem import Problem
 from ..result import Coupling
 
@@ -48,7 +47,8 @@ def _potential(problem: Problem, point_order: Tensor, sample_order: Tensor, uppe
     level = upper_b[:-1]
     before = torch.searchsorted(upper_a, level - 1e-14).clamp_(max=len(y) - 1)
     after = torch.searchsorted(upper_a, level + 1e-14).clamp_(max=len(y) - 1)
-    steps = [paired(y[z], x[1:], problem.p) - paired(y[z], x[:-1], problem.p) for z in (before, after)]
+    cost = problem.cost
+    steps = [cost.paired(y[z], x[1:]) - cost.paired(y[z], x[:-1]) for z in (before, after)]
     v = problem.b.new_zeros(len(x))
     v[point_order[1:]] = running_sum((steps[0] + steps[1]) / 2)
     return v

@@ -11,7 +11,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..cost import pairwise
 from ..flow import balance
 from ..passes import shuffled
 from ..problem import Problem
@@ -30,7 +29,7 @@ def flow_start(problem: Problem, v: Tensor) -> Tensor:
     if count < m:
         some = shuffled(m, count).to(y.device)
         y, a = y[some], a[some] / a[some].sum()
-    cost = pairwise(y.double(), problem.x.double(), problem.p)
+    cost = problem.cost.pairwise(y.double(), problem.x.double())
     cell = (cost - v).argmin(1)
     excess = torch.zeros_like(v).index_add_(0, cell, a) - problem.b
     suboptimality = SUBOPTIMALITY * float(a @ cost.gather(1, cell[:, None])[:, 0])

@@ -3,7 +3,7 @@
 `evaluation` says what a potential is worth, whoever has found it.
 """
 
-from .evaluation import DisplacementSum, Entropic, cost_blocks, slope
+from .evaluation import DisplacementSum, Entropic, cost_blocks
 from .geomloss import ENGINES, geomloss_entropic
 from .sinkhorn import self_entropic, solve_entropic
 
@@ -14,6 +14,5 @@ __all__ = [
     "cost_blocks",
     "geomloss_entropic",
     "self_entropic",
-    "slope",
     "solve_entropic",
 ]

@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ..cost import pairwise, pairwise_exact
 from ..passes import chunk_elements
 from ..problem import Problem
 from ..result import Status
@@ -58,12 +57,12 @@ class Entropic:
         """Derivatives of D in the points (n, d) and in the samples (m, d), float64; None where not asked for."""
         if not (in_points or in_samples):
             return None, None
-        x, y, a, p = self.problem.x, self.problem.y, self.problem.a, self.problem.p
+        x, y, a = self.problem.x, self.problem.y, self.problem.a
         gradient = DisplacementSum(x, y) if in_points else None
         in_y = torch.empty_like(y) if in_samples else None
         for rows, cost in cost_blocks(self.problem):
             plan = torch.softmax(self._exponent(cost), 1).mul_(a[rows, None])
-            pull = plan.mul_(slope(cost, p))
+            pull = plan.mul_(self.problem.cost.slope(cost))
             if gradient is not None:
                 gradient.add(rows, pull)
             if in_y is not None:
@@ -131,20 +130,11 @@ def evaluate(problem: Problem, v: Tensor, eta: float, *, steps: int = 0, status:
 def cost_blocks(problem: Problem) -> Iterator[tuple[slice, Tensor]]:
     """Costs between all samples and all points in blocks of samples: the rows, and their costs (rows, n).
 
-    p = 2 takes them from a matrix product. Below 2 that would not do: a square that cancels to rounding has a root a
-    million times larger, which a small eta would see.
+    From a matrix product, but where a square that cancels to rounding would cost so much that a small eta sees it.
     """
     x, y = problem.x, problem.y
     height = max(SPARE_ROWS, chunk_elements(x.device) // (2 * len(x)))
-    block = pairwise if problem.p >= 2 else pairwise_exact
+    block = problem.cost.pairwise_exact if problem.cost.amplifies_rounding else problem.cost.pairwise
     for start in range(0, len(y), height):
         rows = slice(start, start + height)
-        yield rows, block(y[rows], x, problem.p)
-
-
-def slope(cost: Tensor, p: float) -> Tensor | float:
-    """s in grad_x |x - y|^p = s (x - y), from costs; the zero subgradient where x = y."""
-    if p == 2:
-        return 2.0
-    power = cost.pow(1 - 2 / p) if p > 2 else cost.clamp(min=torch.finfo(cost.dtype).tiny).pow_(1 - 2 / p)
-    return torch.where(cost > 0, power.mul_(p), 0.0)
+        yield rows, block(y[rows], x)

@@ -35,9 +35,9 @@ def geomloss_entropic(problem: Problem, blur: float, *, scaling: float, toleranc
     """OT_eta between points and samples, at the potential that geomloss stops with.
 
     Args:
-        problem: checked problem with p = 1 or 2. Computed in its own dtype, or in float64 where float32 would spoil
-            the exponents.
-        blur: length > 0; eta = p blur^p.
+        problem: checked problem with a cost that geomloss has. Computed in its own dtype, or in float64 where float32
+            would spoil the exponents.
+        blur: length > 0.
         scaling: ratio of successive blurs, in (0, 1); nearer to 1 is slower and more accurate.
         tolerance: marginal error up to which the result counts as converged.
         engine: "dense" (geomloss' "tensorized"), "keops" (its "online"), or "auto".
@@ -55,13 +55,13 @@ def geomloss_entropic(problem: Problem, blur: float, *, scaling: float, toleranc
         load_keops()
     with contextlib.redirect_stdout(io.StringIO()):  # it imports pykeops, which reports on CUDA
         from geomloss import SamplesLoss
-    p, eta = problem.p, problem.p * blur**problem.p
+    eta = problem.cost.smoothing(blur)
     spoiled = problem.rounding > ROUNDING * eta
     work = as_float64(problem) if spoiled else problem
     x, y = work.x / blur, work.y / blur
     length = max(1.0, diameter(problem) / blur)
     loss = SamplesLoss(
-        "sinkhorn", p=int(p), blur=1.0, scaling=scaling, diameter=length, debias=False, potentials=True,
+        "sinkhorn", p=problem.cost.geomloss, blur=1.0, scaling=scaling, diameter=length, debias=False, potentials=True,
         backend="online" if engine == "keops" else "tensorized",
     )  # fmt: skip
     weights = work.b.to(x.dtype), work.a.to(x.dtype)

@@ -20,6 +20,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from ..cost import Cost
 from ..dual import LOOSE, coarse_potential, newton_steps
 from ..passes import Engine, SmoothedCells, make_engine
 from ..problem import Problem, as_float64
@@ -64,14 +65,14 @@ def solve_entropic(
 
 
 def self_entropic(
-    x: Tensor, b: Tensor, p: float, eta: float, *, tolerance: float, max_steps: int, equal: bool = False
+    x: Tensor, b: Tensor, cost: Cost, eta: float, *, tolerance: float, max_steps: int, equal: bool = False
 ) -> Entropic:
     """OT_eta of a weighted set with itself, at the symmetric potential.
 
     Args:
         x: (n, d) rows.
         b: (n,) float64 weights, sum 1.
-        p: power of the cost.
+        cost: between rows.
         eta: regularisation > 0.
         tolerance: marginal error to stop at, as in `solve_entropic`.
         max_steps: bound on the passes, each of n x n costs.
@@ -80,7 +81,7 @@ def self_entropic(
     Returns:
         `Entropic` with the rows both as points and as samples.
     """
-    problem = as_float64(Problem(x=x, b=b, y=x, a=b, equal=equal, p=p))
+    problem = as_float64(Problem(x=x, b=b, y=x, a=b, equal=equal, cost=cost))
     target = marginal_target(problem, eta, tolerance)
     plan = evaluate(problem, torch.zeros_like(b), eta)
     f, step, ratio, best = plan.transform / 2, None, RADIUS / CENTRE, math.inf
@@ -201,5 +202,5 @@ def marginal_target(problem: Problem, eta: float, tolerance: float) -> float:
 
 
 def cost_scale(problem: Problem) -> float:
-    """A bound on the mean cost, of its order: (E |y|^2 + E |x|^2)^(p/2) about the points' median."""
-    return float(problem.spread ** (problem.p / 2))
+    """A bound on the mean cost, of its order: that of the length whose square is `problem.spread`."""
+    return problem.cost.of_square(problem.spread)

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..cost import pairwise
 from ..passes import LaguerreCells, Meter
 from ..problem import Problem
 
@@ -96,7 +95,7 @@ def _cheapest(problem: Problem, cells: LaguerreCells, points: Tensor, count: int
     least = torch.where(problem.a > 0, cells.cost - cells.potential[cells.cell], math.inf)
     found = []
     for some in torch.split(points, max(1, STARVED_ELEMENTS // len(problem.y))):
-        loss = pairwise(problem.y, problem.x[some], problem.p) - least[:, None]
+        loss = problem.cost.pairwise(problem.y, problem.x[some]) - least[:, None]
         found.append(loss.topk(count, dim=0, largest=False).indices.flatten())
     unique: Tensor = torch.unique(torch.cat(found))
     return unique

@@ -8,6 +8,7 @@ import importlib.util
 import torch
 
 from ...errors import warn_user
+from ..cost import as_cost
 from ..problem import Problem, as_float64, within_range
 from .dense import DenseEngine, DifferencesEngine
 from .engine import Engine
@@ -99,7 +100,7 @@ def _triton_works(device: torch.device) -> bool:
     x = torch.zeros(2, 1, device=device)
     b = torch.full((2,), 0.5, dtype=torch.float64, device=device)
     try:
-        TritonEngine(Problem(x=x, b=b, y=x, a=b, equal=True, p=2.0)).hard(b)
+        TritonEngine(Problem(x=x, b=b, y=x, a=b, equal=True, cost=as_cost(2))).hard(b)
     except RuntimeError:
         return False
     return True

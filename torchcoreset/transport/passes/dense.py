@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from ...deterministic import mass_by_cell
-from ..cost import pairwise_exact
 from ..problem import Problem, as_float64
 from .engine import Engine, Entries, Meter, SoftEngine, SoftSums, exponential_
 from .nearest import FEW, lowest_in_columns, lowest_in_rows, two_lowest_in_columns, two_lowest_in_rows
@@ -98,7 +97,7 @@ class DenseEngine(Engine):
         del rows, cols, reduced
         row, col, cost = self._supplied(*found, torch.cat(lowest) + within, v, supply)
         cost += v.to(cost.dtype).index_select(0, col)
-        if self.problem.p == 2:
+        if self.problem.cost.omits_square:
             cost += self._y2.index_select(0, row)
             cost.clamp_(min=0)
         return row, col, cost
@@ -165,7 +164,7 @@ class DenseEngine(Engine):
     def _completed(self, samples: slice, lowest: Tensor, total: Tensor, eta: float) -> Tensor:
         """The softmin of some samples from their lowest c - v and their sum of exp, float64."""
         softmin = lowest.double() - eta * total.double().log()
-        if self.problem.p == 2:
+        if self.problem.cost.omits_square:
             softmin += self._y2[samples].double()
         return softmin
 
@@ -177,25 +176,18 @@ class DenseEngine(Engine):
         return share, lowest, share.sum(0)
 
     def _reduced(self, samples: slice | Tensor, v: Tensor, points: Tensor | None = None) -> Tensor:
-        """c(y, x) - v of some or all points and some samples; for p = 2 without the constant |y|^2 of each sample."""
+        """c(y, x) - v of some or all points and some samples; without |y|^2 of each sample where the cost omits it."""
         x, x2, y, v = self.problem.x, self._x2, self.problem.y[samples], v.to(self.problem.x.dtype)
         if points is not None:
             x, x2, v = x[points], x2[points], v[points]
-        if self.problem.p == 2:
-            return torch.addmm((x2 - v)[:, None], x, y.t(), alpha=-2)
-        return self._less(torch.addmm(x2[:, None], x, y.t(), alpha=-2), self._y2[samples], v[:, None])
+        cost = self.problem.cost
+        return cost.reduced(x, y, x2[:, None], None if cost.omits_square else self._y2[samples], v[:, None])
 
     def _reduced_rows(self, samples: slice, v: Tensor) -> Tensor:
         """The same of all points, as (samples, n)."""
         x, x2, y, v = self.problem.x, self._x2, self.problem.y[samples], v.to(self.problem.x.dtype)
-        if self.problem.p == 2:
-            return torch.addmm(x2 - v, y, x.t(), alpha=-2)
-        return self._less(torch.addmm(x2, y, x.t(), alpha=-2), self._y2[samples, None], v)
-
-    def _less(self, square: Tensor, y2: Tensor, v: Tensor) -> Tensor:
-        """c - v from |x|^2 - 2 <y, x>, |y|^2 and v, in place."""
-        square.add_(y2).clamp_(min=0)
-        return (square.sqrt_() if self.problem.p == 1 else square.pow_(self.problem.p / 2)).sub_(v)
+        cost = self.problem.cost
+        return cost.reduced(y, x, x2, None if cost.omits_square else self._y2[samples, None], v)
 
 
 class DifferencesEngine(DenseEngine):
@@ -222,10 +214,10 @@ class DifferencesEngine(DenseEngine):
         x = self.problem.x
         if points is not None:
             x, v = x[points], v[points]
-        return pairwise_exact(x, self.problem.y[samples], self.problem.p).sub_(v[:, None])
+        return self.problem.cost.pairwise_exact(x, self.problem.y[samples]).sub_(v[:, None])
 
     def _reduced_rows(self, samples: slice, v: Tensor) -> Tensor:
-        return pairwise_exact(self.problem.y[samples], self.problem.x, self.problem.p).sub_(v)
+        return self.problem.cost.pairwise_exact(self.problem.y[samples], self.problem.x).sub_(v)
 
 
 def places_below(block: Tensor, bound: Tensor) -> Tensor:

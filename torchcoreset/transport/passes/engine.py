@@ -20,7 +20,6 @@ import torch
 from torch import Tensor
 
 from ...deterministic import mass_by_cell
-from ..cost import paired
 from ..problem import Problem
 from .rounding import EXACT_MASS, RESOLUTION, SUMMED, doubtful, of_sums
 
@@ -243,7 +242,7 @@ class Engine(SoftEngine):
         self.meter.spent += float(count) * len(v) / self.meter.unit
         mass, mean = self._mass(held), float(costs)
         turnover = (mass + problem.b) @ centred.abs() * (EXACT_MASS if problem.equal else SUMMED)
-        error = float(lost + of_sums(mean, turnover, problem.x.shape[1], problem.p))
+        error = float(lost + of_sums(problem, mean, turnover))
         dual = mean + float(centred @ (problem.b - mass)) - (error if error > RESOLUTION * mean else 0.0)
         return LaguerreCells(v, cell, cost, margin, mass, mean, error, dual)
 
@@ -344,9 +343,9 @@ class Engine(SoftEngine):
 
     def _cost_to(self, cell: Tensor) -> Tensor:
         """Cost of sending each sample to its point, (m,) float64, in blocks of samples."""
-        x, y, p = self.problem.x, self.problem.y, self.problem.p
+        x, y, cost = self.problem.x, self.problem.y, self.problem.cost
         blocks = zip(torch.split(y, self.rows), torch.split(cell, self.rows), strict=True)
-        return torch.cat([paired(y_block, x[cells], p) for y_block, cells in blocks])
+        return torch.cat([cost.paired(y_block, x[cells]) for y_block, cells in blocks])
 
     def cell_mass(self, cell: Tensor) -> Tensor:
         """Mass of the samples here in each cell, (n,)."""

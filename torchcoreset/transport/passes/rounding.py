@@ -4,21 +4,11 @@
 
 A pass finds a cell for each sample and the margin to the second nearest point, both from rounded numbers. The cost to
 the point of the cell is then computed from differences in float64. Only a point j with f_j <= f_cell could be nearer;
-so c_j <= r = f_cell + max v, and |x_j| <= |y| + r^(1/p). With these bounds on its size, the rounding error e of a
-computed c_j - v_j is at most
-
-    E = (d + 8) u (2 |y| + r^(1/p))^2    of the expanded square |y|^2 - 2 <y, x> + |x|^2,
-    e = (p/2) (r^(2/p) + E)^(p/2 - 1) E  for p >= 2, E^(p/2) for p < 2, of its power, plus 16 u r of taking that power
-        (128 u r for p other than 1 and 2: engines may take it by exp and log),
-        + 3 u max(|f|, max v)            of subtracting v,
-
-so that the true minimum is no less than f_cell - max(0, 2 e - margin). Source: Higham (2002), Accuracy and stability of
-numerical algorithms, section 3.1, for inner products of length d in any order.
+so c_j <= r = f_cell + max v. Of costs up to there, `Cost.expansion_error` bounds the rounding error e of a computed
+c_j - v_j, so that the true minimum is no less than f_cell - max(0, 2 e - margin).
 """
 
 from __future__ import annotations
-
-from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -58,18 +48,18 @@ def doubtful(
     """
     if len(v) == 1 or not len(cell):
         return cell[:0], cost[:0]
-    u, d, p = unit_roundoff(problem.x.dtype), problem.x.shape[1], problem.p
+    u, d = unit_roundoff(problem.x.dtype), problem.x.shape[1]
     # All samples against the largest error of any first: after that there are few left.
     low, top = torch.stack(torch.aminmax(v)).tolist()
     most = float(cost.max()) - low
     longest = float(squares.max()) ** 0.5
-    largest = _expanded(max(most + top, 0.0), max(most, top), longest, d, p, u)
+    largest = problem.cost.expansion_error(max(most + top, 0.0), max(most, top), longest, d, u)
     index = (margin <= 2 * largest).nonzero()[:, 0]
     if not len(index):
         return index, cost[:0]
     f = cost[index] - v[cell[index]]
     reach, height = (f + top).clamp(min=0), f.abs().clamp(min=top)
-    error = _expanded(reach, height, squares[index].double().sqrt(), d, p, u)
+    error = problem.cost.expansion_error(reach, height, squares[index].double().sqrt(), d, u)
     loss = 2 * error - margin[index]
     some = loss > 0
     return index[some], loss[some]
@@ -78,32 +68,8 @@ def doubtful(
 def unresolved(problem: Problem, mean: float, part: float = HIDDEN, dtype: torch.dtype | None = None) -> bool:
     """Whether expanded squares, in this or another dtype, err by more than a part of a mean cost like this."""
     u, d = unit_roundoff(dtype or problem.x.dtype), problem.x.shape[1]
-    # Of the square of a typical distance, and so p / 2 times that of its power.
-    most = part * max(mean, 0.0) ** (2 / problem.p) / (2 * problem.p * (d + 8) * u)
+    most = problem.cost.expansion_limit(mean, part, d, u)
     return bool(d * problem.largest**2 > most and problem.square > most)  # the first is free, hardly ever so large
-
-
-Number = TypeVar("Number", float, Tensor)
-
-
-def _expanded(reach: Number, height: Number, norm: Number, d: int, p: float, u: float) -> Number:
-    """The error e of c - v from expanded squares.
-
-    Args:
-        reach: r, the largest cost of a point that could be nearer.
-        height: the largest |v| of such a point.
-        norm: of the sample.
-        d, p, u: dimension, power, unit roundoff.
-    """
-    length = reach if p == 1 else reach ** (1 / p)
-    square = (d + 8) * u * (2 * norm + length) ** 2
-    if p == 2:
-        power = square
-    elif p < 2:
-        power = square ** (p / 2)
-    else:
-        power = (p / 2) * (length**2 + square) ** (p / 2 - 1) * square
-    return power + u * ((16 if p in (1, 2) else 128) * reach + 3 * height)
 
 
 def doubtful_by_differences(
@@ -112,22 +78,21 @@ def doubtful_by_differences(
     """The same for a pass over costs from differences in float64, whose error is relative to the cost itself."""
     if len(v) == 1:
         return cell[:0], cost[:0]
-    top, d, p = float(v.max()), problem.x.shape[1], problem.p
+    top = float(v.max())
     f = cost - v[cell]
     reach, height = (f + top).clamp(min=0), f.abs().clamp(min=top)
-    error = unit_roundoff(torch.float64) * (((d + 8) * max(p / 2, 1.0) + 16) * reach + 3 * height)
+    error = unit_roundoff(torch.float64) * ((problem.cost.roundoffs(problem.x.shape[1]) + 16) * reach + 3 * height)
     loss = 2 * error - margin
     some = (loss > 0).nonzero()[:, 0]
     return some, loss[some]
 
 
-def of_sums(mean: float, turnover: Tensor, d: int, p: float) -> Tensor:
+def of_sums(problem: Problem, mean: float, turnover: Tensor) -> Tensor:
     """Rounding error of the semi-dual summed in float64.
 
     Args:
+        problem: whose cost and dimension say how far each cost may err.
         mean: of the costs.
         turnover: sum of |v_i| times the mass of cell i and the weight of point i, times the unit roundoffs of these.
-        d: dimension, over which each cost is a sum.
-        p: power.
     """
-    return 2.0**-53 * (((d + 8) * max(p / 2, 1.0) + SUMMED) * mean + turnover)
+    return 2.0**-53 * ((problem.cost.roundoffs(problem.x.shape[1]) + SUMMED) * mean + turnover)

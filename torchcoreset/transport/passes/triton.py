@@ -70,17 +70,18 @@ class TritonEngine(FusedEngine):
                 _softmin_kernel, y[part], self._y2[part], v, weight[part], lowest[part], total[part], partial, 1 / eta
             )
             mass += partial.sum(0, dtype=torch.float64)
-        return lowest.double() + self._y2.double() if self.problem.p == 2 else lowest.double(), total, mass / len(y)
+        lowest = lowest.double()
+        return lowest + self._y2.double() if self.problem.cost.omits_square else lowest, total, mass / len(y)
 
     def _launch(self, kernel: Any, y: Tensor, y2: Tensor, v: Tensor, *rest: Any) -> None:
         """One program for each BLOCK_M of the samples."""
-        x, p = self._places[0], self.problem.p
+        x, (form, half_power) = self._places[0], self.problem.cost.triton
         device = torch.cuda.device(x.device) if x.is_cuda else contextlib.nullcontext()
         with explained("triton", lambda: REMEDY), device:
             kernel[(triton.cdiv(len(y), BLOCK_M),)](
                 x, y, self._x2, y2, v.float(), *rest, len(x), len(y),
-                *x.stride(), *y.stride(), p / 2,
-                P=p if p in (1, 2) else 0, D=x.shape[1], DOT=x.shape[1] >= DOT_FROM,
+                *x.stride(), *y.stride(), half_power,
+                FORM=form, D=x.shape[1], DOT=x.shape[1] >= DOT_FROM,
                 BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_D=BLOCK_D, num_warps=WARPS,
                 enable_fp_fusion=True,  # named, because triton warns that its default will change
             )  # fmt: skip
@@ -89,7 +90,7 @@ class TritonEngine(FusedEngine):
 @triton.jit
 def _two_nearest_kernel(
     x, y, x2, y2, v, cell, margin, n, m, x_row, x_col, y_row, y_col, half_power,
-    P: tl.constexpr, D: tl.constexpr, DOT: tl.constexpr,
+    FORM: tl.constexpr, D: tl.constexpr, DOT: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     """Nearest and second nearest point of each sample of a block: the running minimum, its place, and the next."""
@@ -101,7 +102,7 @@ def _two_nearest_kernel(
         cols = first + tl.arange(0, BLOCK_N)
         reduced = _reduced(
             x, y, x2, y2, v, rows, cols, n, m, x_row, x_col, y_row, y_col, half_power,
-            P, D, DOT, BLOCK_M, BLOCK_N, BLOCK_D,
+            FORM, D, DOT, BLOCK_M, BLOCK_N, BLOCK_D,
         )  # fmt: skip
         tile_lowest, place = tl.min(reduced, 1, return_indices=True)
         others = tl.where(cols[None, :] == (first + place)[:, None], float("inf"), reduced)
@@ -115,7 +116,7 @@ def _two_nearest_kernel(
 @triton.jit
 def _softmin_kernel(
     x, y, x2, y2, v, weight, lowest_out, total_out, partial, rate, n, m, x_row, x_col, y_row, y_col, half_power,
-    P: tl.constexpr, D: tl.constexpr, DOT: tl.constexpr,
+    FORM: tl.constexpr, D: tl.constexpr, DOT: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     """Softmin of each sample of a block in a first walk over the points, the masses it gives them in a second."""
@@ -126,7 +127,7 @@ def _softmin_kernel(
         cols = first + tl.arange(0, BLOCK_N)
         reduced = _reduced(
             x, y, x2, y2, v, rows, cols, n, m, x_row, x_col, y_row, y_col, half_power,
-            P, D, DOT, BLOCK_M, BLOCK_N, BLOCK_D,
+            FORM, D, DOT, BLOCK_M, BLOCK_N, BLOCK_D,
         )  # fmt: skip
         lower = tl.minimum(lowest, tl.min(reduced, 1))
         total = total * tl.exp((lower - lowest) * rate) + tl.sum(tl.exp((lower[:, None] - reduced) * rate), 1)
@@ -139,7 +140,7 @@ def _softmin_kernel(
         cols = first + tl.arange(0, BLOCK_N)
         reduced = _reduced(
             x, y, x2, y2, v, rows, cols, n, m, x_row, x_col, y_row, y_col, half_power,
-            P, D, DOT, BLOCK_M, BLOCK_N, BLOCK_D,
+            FORM, D, DOT, BLOCK_M, BLOCK_N, BLOCK_D,
         )  # fmt: skip
         share = tl.exp((lowest[:, None] - reduced) * rate) * factor[:, None]
         tl.store(mass + cols, tl.sum(share, 0), mask=cols < n)
@@ -148,10 +149,13 @@ def _softmin_kernel(
 @triton.jit
 def _reduced(
     x, y, x2, y2, v, rows, cols, n, m, x_row, x_col, y_row, y_col, half_power,
-    P: tl.constexpr, D: tl.constexpr, DOT: tl.constexpr,
+    FORM: tl.constexpr, D: tl.constexpr, DOT: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    """c - v for one tile, infinite beyond the last point; for P = 2 without the constant |y|^2 of each row."""
+    """c - v for one tile, infinite beyond the last point.
+
+    The cost is |y - x|^2 in form 2, without the constant |y|^2 of each row; |y - x| in form 1; any power in form 0.
+    """
     y_rows = y + rows.to(tl.int64)[:, None] * y_row
     x_rows = x + cols.to(tl.int64)[None, :] * x_row
     inside_m, inside_n = rows[:, None] < m, cols[None, :] < n
@@ -168,20 +172,20 @@ def _reduced(
             right = tl.load(x_rows, mask=inside_n, other=0.0)
             y_rows += y_col
             x_rows += x_col
-            if P == 2:
+            if FORM == 2:
                 inner += left * right
             else:
                 inner += (left - right) * (left - right)
     height = tl.load(v + cols[None, :], mask=inside_n, other=0.0)
     x_norm = tl.load(x2 + cols[None, :], mask=inside_n, other=0.0)
-    if P == 2:
+    if FORM == 2:
         reduced = x_norm - height - 2 * inner
     else:
         square = inner
         if DOT:
             y_norm = tl.load(y2 + rows[:, None], mask=inside_m, other=0.0)
             square = tl.maximum(y_norm + x_norm - 2 * inner, 0.0)
-        if P == 1:
+        if FORM == 1:
             reduced = tl.sqrt_rn(square) - height
         else:  # the logarithm of 0 is -inf, its exp 0
             reduced = tl.exp2(half_power * tl.log2(square)) - height

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from ...tensors import real_tensor
+from ..cost import Cost
 from ..flow import BoundarySamples, within_limits
 from ..passes import Engine, Entries, Meter, SoftEngine, SoftSums, shuffled
 from ..problem import Problem, as_table, make_problem, square_with_offset, with_offset
@@ -108,7 +109,7 @@ class Shard(Problem):
     def whole(self) -> Problem:
         """The union, on every rank."""
         y, a = (torch.cat(parts) for parts in zip(*self.ranks.gather(self.y, self.a, counts=self.counts), strict=True))
-        return Problem(x=self.x, b=self.b, y=y, a=a, equal=self.equal, p=self.p, largest=self.largest)
+        return Problem(x=self.x, b=self.b, y=y, a=a, equal=self.equal, cost=self.cost, largest=self.largest)
 
     def picked(self, index: Tensor) -> Problem:
         """The samples with these numbers (k,) among all, in their order, on every rank; weights are as in the union."""
@@ -121,7 +122,7 @@ class Shard(Problem):
             torch.cat(parts) for parts in zip(*self.ranks.gather(self.y[own], self.a[own], counts=counts), strict=True)
         )
         place = torch.argsort(torch.argsort(holder, stable=True))  # of each among what was gathered, rank by rank
-        return Problem(x=self.x, b=self.b, y=y[place], a=a[place], equal=self.equal, p=self.p)
+        return Problem(x=self.x, b=self.b, y=y[place], a=a[place], equal=self.equal, cost=self.cost)
 
     def gathered(self, boundary: BoundarySamples, per_cell: Tensor) -> BoundarySamples:
         columns = self.ranks.gather(boundary.y, boundary.a, boundary.cell, boundary.margin)
@@ -217,7 +218,7 @@ def problem_on(
     call: str,
     points: Any,
     samples: Any,
-    p: float,
+    p: float | Cost,
     point_weights: Any = None,
     sample_weights: Any = None,
     *,
@@ -250,7 +251,7 @@ def problem_with(
     call: str,
     points: Any,
     samples: Any,
-    p: float,
+    p: float | Cost,
     point_weights: Any,
     sample_weights: Any,
     look: Callable[[Problem], S | None],
@@ -289,7 +290,10 @@ def problem_with(
         facts = (*_common(problem, points, sample_weights, state_now, dtype), *own)
         return (problem, seen), facts, torch.cat([problem.b[:0], *(mean.flatten() for mean in means)])
 
-    (problem, seen), facts, rows = ranks.agree_with(call, prepare, len(SAME) + 9, WHY, {"p": p, **(settings or {})})
+    number = p.p if isinstance(p, Cost) else p
+    (problem, seen), facts, rows = ranks.agree_with(
+        call, prepare, len(SAME) + 9, WHY, {"p": number, **(settings or {})}
+    )
     check_same(SAME, facts)
     alike, square, concentration, largest, count, weight, bits, place, own_square = facts[:, len(SAME) :].t()
     if torch.finfo(problem.x.dtype).bits < bits.max():  # the samples of another rank need float64
@@ -302,7 +306,7 @@ def problem_with(
     counts = tuple(count.long().tolist())
     a = torch.full_like(problem.a, 1 / sum(counts)) if equal else problem.a * float(shares[ranks.rank])
     shard = Shard(
-        x=problem.x, b=problem.b, y=problem.y, a=a, equal=equal, p=problem.p, largest=float(largest.max()),
+        x=problem.x, b=problem.b, y=problem.y, a=a, equal=equal, cost=problem.cost, largest=float(largest.max()),
         ranks=ranks, counts=counts, square_norm=float(square @ shares),
         square_weight=float(concentration @ shares.square()),
     )  # fmt: skip

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ..cost import assigned, paired_gradient
 from ..passes import Engine, SmoothedCells
 from ..problem import Problem
 from ..result import Coupling
@@ -102,15 +101,15 @@ def look_at(engine: Engine, v: Tensor, tie_tolerance: float = 0.0) -> Look:
 def _look(engine: Engine, v: Tensor, cell: Tensor, plan: Coupling | None) -> Look:
     """What these cells (m,) show, or the plan that shares some of their samples."""
     problem = engine.problem
-    y, x, a, p = problem.y, problem.x, problem.a, problem.p
-    transform, gradient = assigned(y, x, a, cell, p, engine.rows, each=problem.each)
+    y, x, a, cost = problem.y, problem.x, problem.a, problem.cost
+    transform, gradient = cost.assigned(y, x, a, cell, engine.rows, each=problem.each)
     transform -= v.index_select(0, cell)
     if plan is None:
         mass = engine.cell_mass(cell)
     else:
         mass, gradient = plan.column_sums(), torch.zeros_like(gradient)
         for rows, cols, part in plan.blocks():
-            gradient.index_add_(0, cols, paired_gradient(y[rows], x[cols], p).mul_(part[:, None]))
+            gradient.index_add_(0, cols, cost.paired_gradient(y[rows], x[cols]).mul_(part[:, None]))
     return Look(
         cell=cell, transform=transform, mass=mass, gradient=gradient,
         value=problem.mean(transform), square=problem.mean(transform * transform), plan=plan,

@@ -215,7 +215,7 @@ def see(memory: Memory | None, problem: Problem, points: Tensor, samples: Tensor
     if problem.support is not None:
         inner = restrict(problem, problem.support)
         return see(memory, inner, points[problem.support], samples, engine)
-    if memory is None or not memory.running.fits(points, problem.p):
+    if memory is None or not memory.running.fits(points, problem.cost):
         return None
     running = advect(memory.running, points, problem.b)
     if running is None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ..cost import Cost, EuclideanPower
 from ..dual import LEAST_DEGREE, Factorised
 
 GAIN = 3.0  # the gain is GAIN / (age + GAIN - 1): averages in which later batches weigh more, as age^(GAIN - 1)
@@ -116,8 +117,8 @@ class StreamState:
         factor = Factorised(self.curvature, 1.0, LEAST_DEGREE * self.curvature.diagonal())
         return factor.inverse().mv if len(self.potential) <= FEW else factor.solution
 
-    def fits(self, points: Tensor, p: float) -> bool:
-        """Whether it is of as many points, and of this dimension and power."""
+    def fits(self, points: Tensor, cost: Cost) -> bool:
+        """Whether it is of as many points, and of this dimension and cost."""
         n = len(points)
         return (
             self.anchor.shape == points.shape
@@ -125,5 +126,5 @@ class StreamState:
             and self.curvature.shape == self.coupling.shape == (n, n)
             and self.pull.shape == points.shape
             and len(Counters._fields) - len(Counters._field_defaults) <= len(self.counters) <= len(Counters._fields)
-            and self.numbers.p == p
+            and EuclideanPower(self.numbers.p) == cost
         )

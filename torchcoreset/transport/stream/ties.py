@@ -20,7 +20,6 @@ import math
 import torch
 from torch import Tensor
 
-from ..cost import pairwise_exact
 from ..flow import balance
 from ..passes import Engine, LaguerreCells
 from ..result import Coupling
@@ -43,7 +42,7 @@ def shared(engine: Engine, v: Tensor, tie_tolerance: float) -> tuple[LaguerreCel
     if not len(near) or len(v) == 1:
         return cells, None
     first, atom = distinct(problem.y[near])
-    cost = pairwise_exact(problem.y[near[first]].double(), problem.x.double(), problem.p)
+    cost = problem.cost.pairwise_exact(problem.y[near[first]].double(), problem.x.double())
     least, cell = (cost - v).min(1)
     cost.masked_fill_(cost - v > least[:, None] + tie_tolerance, math.inf)
     mass = torch.zeros_like(least).index_add_(0, atom, problem.a[near])

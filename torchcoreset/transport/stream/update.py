@@ -30,6 +30,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from ..cost import as_cost
 from ..dual import UNDECIDED, coarse_potential, eps_scaling
 from ..passes import Engine
 from .batch import FINE, BatchSums, Smoothed, effective_size, least_smoothing, part_of, repeated, scale_of
@@ -77,10 +78,10 @@ def begin(engine: Engine, points: Tensor, mean: float) -> StreamState:
     anchor = _copied(points)
     v = v - problem.b @ v
     curvature = with_diagonal(gram / eta, problem.b / eta)
-    boundaries = boundaries_of(curvature, v, anchor, problem.p)
+    boundaries = boundaries_of(curvature, v, anchor, problem.cost)
     size = effective_size(problem)
     counters = Counters(
-        p=problem.p, batches=1, samples=size, age=1, eta=eta, softness=softness, renewed=1,
+        p=problem.cost.p, batches=1, samples=size, age=1, eta=eta, softness=softness, renewed=1,
         noise=0, mean=mean, square=0, mean_noise=0, lagged=0, forgetting=0, atoms=atoms,
     )  # fmt: skip
     return StreamState(
@@ -204,7 +205,7 @@ def _renewed(running: StreamState, now: Counters, renewal: Smoothed, mass: Tenso
         renewed=now.age,
         atoms=renewal.atoms,
     )
-    boundaries = boundaries_of(curvature, running.potential, running.anchor, now.p)
+    boundaries = boundaries_of(curvature, running.potential, running.anchor, as_cost(now.p))
     return replace(running, curvature=curvature, coupling=boundaries.coupling, pull=boundaries.pull), now
 
 
