@@ -12,13 +12,10 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
+from tests.data import normal32 as normal
 from torchcoreset.testing import E1, line_transport
 
 either_power = pytest.mark.parametrize("p", [1, 2])
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def column(*values: float) -> Tensor:

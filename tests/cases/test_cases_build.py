@@ -11,18 +11,15 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import torchcoreset as tc
+from tests.data import normal32 as normal
 from torchcoreset.testing import E1
 
 either_power = pytest.mark.parametrize("p", [1, 2])
 every_algorithm = pytest.mark.parametrize("algorithm", ["fixed_point", "sgd", "gradient"])
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def run(code: str, timeout: float) -> None:

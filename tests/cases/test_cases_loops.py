@@ -11,15 +11,12 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import torchcoreset as tc
+from tests.data import normal32 as normal
 from torchcoreset.transport.passes.choose import make_engine
 from torchcoreset.transport.problem import make_problem
 
 either_power = pytest.mark.parametrize("p", [1, 2])
 either_loss = pytest.mark.parametrize("online", [False, True], ids=["solved", "online"])
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def run(code: str, *arguments: str, timeout: float = 120) -> str:

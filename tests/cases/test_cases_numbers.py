@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, SequentialSampler, TensorDataset
+from torch.utils.data import BatchSampler, DataLoader, SequentialSampler, TensorDataset
 
 import torchcoreset as tc
+from tests.data import Rows, Stream, seeded
 from torchcoreset.guarantees.points import read_points
 from torchcoreset.sources.batches.reservoir import reservoir
 
@@ -21,10 +22,6 @@ HUNDRED = np.arange(EPOCH, EPOCH + 100)
 QUARTERS = math.sqrt((25**2 - 1) / 12)  # W_2 of 100 consecutive whole numbers and the means of four quarters of them
 SMALL = np.arange(12).reshape(6, 2)
 KINDS = ("int16", "uint16", "int32", "uint32", "int64", "uint64")
-
-
-def seeded(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def in_a_file(table: np.ndarray, suffix: str, folder) -> str:
@@ -39,25 +36,6 @@ def in_a_file(table: np.ndarray, suffix: str, folder) -> str:
     else:
         frame.to_csv(path, index=False)
     return str(path)
-
-
-class Rows(Dataset):
-    def __init__(self, table):
-        self.table = table
-
-    def __len__(self):
-        return len(self.table)
-
-    def __getitem__(self, k):
-        return self.table[k]
-
-
-class Stream(IterableDataset):
-    def __init__(self, table):
-        self.table = table
-
-    def __iter__(self):
-        return iter(self.table)
 
 
 # Every form of a table (m, d), from an array: what is read of it must not depend on the form.

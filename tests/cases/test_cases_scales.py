@@ -15,12 +15,9 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
+from tests.data import normal
 
 either_backend = pytest.mark.parametrize("backend", ["newton", "geomloss"])
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 DEFAULTS = {

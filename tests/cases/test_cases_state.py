@@ -25,15 +25,12 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn, update_bn
 
 import torchcoreset as tc
+from tests.data import normal
 from torchcoreset.errors import warn_user
 from torchcoreset.sklearn import WassersteinCoreset
 from torchcoreset.transport.solve import solve
 
 either_loss = pytest.mark.parametrize("online", [False, True], ids=["solved", "online"])
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 class Fit(nn.Module):

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset, WeightedRandomSampler
 
 import torchcoreset as tc
+from tests.data import normal, seeded
 from torchcoreset.coresets import compare
 from torchcoreset.sources import Source
 from torchcoreset.testing import NORMAL
@@ -24,36 +25,28 @@ UNEVEN = "source: the weights of its rows are too uneven"
 Draw = Callable[[int, int], Source]
 
 
-def seeded(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def normal(count: int, seed: int, d: int = 1) -> Tensor:
-    return torch.randn(count, d, generator=seeded(seed), dtype=torch.float64)
-
-
 def plain(count: int, seed: int) -> Source:
-    return tc.as_source(normal(count, seed))
+    return tc.as_source(normal(count, 1, seed=seed))
 
 
 def ones(count: int, seed: int) -> Source:
-    return tc.as_source(normal(count, seed), torch.ones(count))
+    return tc.as_source(normal(count, 1, seed=seed), torch.ones(count))
 
 
 def light(count: int, seed: int) -> Source:
     """Weights that know nothing of the rows."""
-    return tc.as_source(normal(count, seed), 0.2 + torch.rand(count, generator=seeded(seed + 10_000)))
+    return tc.as_source(normal(count, 1, seed=seed), 0.2 + torch.rand(count, generator=seeded(seed + 10_000)))
 
 
 def copies(count: int, seed: int) -> Source:
-    return tc.as_source(normal(count, seed), torch.randint(1, 10, (count,), generator=seeded(seed + 10_000)))
+    return tc.as_source(normal(count, 1, seed=seed), torch.randint(1, 10, (count,), generator=seeded(seed + 10_000)))
 
 
 def spread(deviation: float) -> Draw:
     """Rows of another normal, weighted by the density ratio to N(0, 1), on a scale of no meaning."""
 
     def draw(count: int, seed: int) -> Source:
-        rows = deviation * normal(count, seed)
+        rows = deviation * normal(count, 1, seed=seed)
         return tc.as_source(rows, 1e4 * torch.exp(-rows[:, 0].square() / 2 * (1 - 1 / deviation**2)))
 
     return draw
@@ -109,7 +102,7 @@ def test_d01_weights_of_one_are_no_weights() -> None:
 
 @pytest.mark.parametrize("bound", [None, 60.0])
 def test_the_scale_of_weights_is_no_matter(bound: float | None) -> None:
-    rows, weights = normal(300, 1), 0.2 + torch.rand(300, generator=seeded(2), dtype=torch.float64)
+    rows, weights = normal(300, 1, seed=1), 0.2 + torch.rand(300, generator=seeded(2), dtype=torch.float64)
     ends = [tc.certify(THREE, tc.as_source(rows, scale * weights), bound=bound) for scale in (1.0, 3e7, 1e-300, 1e300)]
     for found in ends[1:]:
         assert (found.lower, found.upper) == pytest.approx((ends[0].lower, ends[0].upper), rel=1e-9)
@@ -143,7 +136,7 @@ def test_rows_of_something_narrower_are_told() -> None:
 
 
 def test_few_rows_that_carry_all_weight_are_told() -> None:
-    rows, weights = normal(400, 0), torch.full((400,), 1e-3)
+    rows, weights = normal(400, 1, seed=0), torch.full((400,), 1e-3)
     weights[::40] = 1.0
     with pytest.warns(UserWarning, match=r"200 rows are worth \d.* of equal weight, and an interval needs 15"):
         tc.certify(THREE, tc.as_source(rows, weights))
@@ -151,7 +144,7 @@ def test_few_rows_that_carry_all_weight_are_told() -> None:
 
 def test_rows_of_weight_zero_are_no_rows() -> None:
     """With and without them; a sentinel among them is no matter."""
-    rows, weights = normal(300, 1), 0.2 + torch.rand(300, generator=seeded(2), dtype=torch.float64)
+    rows, weights = normal(300, 1, seed=1), 0.2 + torch.rand(300, generator=seeded(2), dtype=torch.float64)
     some = tc.as_source(torch.cat((rows, torch.full((3000, 1), 1e9).double())), torch.cat((weights, torch.zeros(3000))))
     found = tc.certify(THREE, some)
     assert found.samples == 150
@@ -177,7 +170,7 @@ def test_a_bound_makes_weighted_intervals_hold_for_any_number() -> None:
 
 def test_many_points_and_weighted_rows() -> None:
     """Where the transport of kept rows is solved, in 784 dimensions, with an offset."""
-    rows, weights = 1e3 + normal(600, 0, 784), 0.2 + torch.rand(600, generator=seeded(1))
+    rows, weights = 1e3 + normal(600, 784, seed=0), 0.2 + torch.rand(600, generator=seeded(1))
     points = rows[:200] + 0.5
     weighted = tc.certify(points, tc.as_source(rows[200:], weights[200:]))
     exact = tc.transport(points, rows[200:], sample_weights=weights[200:]).value ** 0.5
@@ -221,7 +214,7 @@ def test_d20_the_error_of_a_skewed_mean(points: Tensor, calls: int) -> None:
 
 
 def test_an_expectation_of_weighted_rows_is_the_weighted_mean() -> None:
-    rows = 1.5 * normal(4000, 3)
+    rows = 1.5 * normal(4000, 1, seed=3)
     weights = torch.exp(-rows[:, 0].square() / 2 * (1 - 1 / 2.25))
     found = tc.expectation_error(THREE, tc.as_source(rows, weights), square, samples=4000, evaluations=4000)
     assert abs(found.error - (1 - 2 / 3)) < 3 * found.standard_error
@@ -231,7 +224,7 @@ def test_an_expectation_of_weighted_rows_is_the_weighted_mean() -> None:
 
 def test_images_of_weighted_rows() -> None:
     """f(y) = 3 y, of rows of something wider: three times the distance."""
-    rows = 1.5 * normal(2000, 4)
+    rows = 1.5 * normal(2000, 1, seed=4)
     weights = torch.exp(-rows[:, 0].square() / 2 * (1 - 1 / 2.25))
     found = tc.certify_pushforward(THREE, tc.as_source(rows, weights), lambda y: 3 * y)
     truth = NORMAL.value(THREE, 2) ** 0.5
@@ -246,7 +239,7 @@ def test_images_of_weighted_rows() -> None:
 
 def compressed(count: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     """A sample of normals rounded to tenths, and the same as distinct rows with counts."""
-    rows = (10 * normal(count, seed)).round() / 10
+    rows = (10 * normal(count, 1, seed=seed)).round() / 10
     distinct, counts = torch.unique(rows, dim=0, return_counts=True)
     return rows, distinct, counts
 
@@ -291,7 +284,7 @@ def test_a_size_from_weighted_rows() -> None:
 @pytest.mark.parametrize("weights_are", ["importance", "counts"])
 def test_divergences_on_weighted_rows(weights_are: str) -> None:
     """As many rows about 0 as about 3, which weigh a third: three of four points are about 0."""
-    rows, weights = 0.1 * normal(200, 0), torch.tensor([3, 1]).repeat(100)
+    rows, weights = 0.1 * normal(200, 1, seed=0), torch.tensor([3, 1]).repeat(100)
     rows[1::2] += 3
     source = tc.as_source(rows, weights, weights_are=weights_are)
     found = tc.compare_divergences(source, 4, blurs=[0.1], steps=60)
@@ -311,7 +304,7 @@ def test_divergences_divide_rows_with_their_weights() -> None:
 
 @pytest.mark.parametrize("rows", [60, 300, 2000])
 def test_d16_an_iterator_is_split_as_the_list_is(rows: int) -> None:
-    chunks = normal(rows, 1).split(13)
+    chunks = normal(rows, 1, seed=1).split(13)
     found, expected = tc.certify(THREE, iter(chunks)), tc.certify(THREE, list(chunks))
     assert (found.lower, found.upper, found.samples) == (expected.lower, expected.upper, expected.samples)
     assert found.samples >= rows // 2
@@ -319,7 +312,7 @@ def test_d16_an_iterator_is_split_as_the_list_is(rows: int) -> None:
 
 def test_a_short_iterator_is_told_what_it_lacks() -> None:
     with pytest.raises(ValueError, match=r"source: 2\d rows were left to certify with, after \d+ for the potential"):
-        tc.certify(THREE, iter(normal(40, 1).split(13)))
+        tc.certify(THREE, iter(normal(40, 1, seed=1).split(13)))
 
 
 @pytest.mark.parametrize(
@@ -334,13 +327,13 @@ def test_a_short_iterator_is_told_what_it_lacks() -> None:
 )
 def test_rows_that_come_again_are_no_fresh_rows(sampler: dict) -> None:
     loader = DataLoader(
-        TensorDataset(normal(400, 0)), **({"batch_size": 50} if "sampler" in sampler else {}), **sampler
+        TensorDataset(normal(400, 1, seed=0)), **({"batch_size": 50} if "sampler" in sampler else {}), **sampler
     )
     for call in (tc.certify, lambda *a: tc.expectation_error(*a, square)):
         for source in (loader, tc.Pushforward(loader, lambda y: y)):
             with pytest.raises(ValueError, match="source: the sampler of this DataLoader draws rows with replacement"):
                 call(THREE, source)
-    once = DataLoader(TensorDataset(normal(400, 0)), batch_size=50, shuffle=True)
+    once = DataLoader(TensorDataset(normal(400, 1, seed=0)), batch_size=50, shuffle=True)
     assert tc.certify(THREE, once).samples == 200
 
 
@@ -349,7 +342,7 @@ def test_d04_the_command_that_a_build_prints(tmp_path, monkeypatch, capsys) -> N
     from torchcoreset.app.cli import main
 
     monkeypatch.chdir(tmp_path)
-    rows = (1.5 * normal(1500, 0, 2)).numpy()
+    rows = (1.5 * normal(1500, 2, seed=0)).numpy()
     weights = np.exp(-(rows**2).sum(1) / 2 * (1 - 1 / 2.25))
     weights[::5] = 0.0
     rows[::5] = 1e6  # sentinels

@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, TensorDataset
+from torch.utils.data import DataLoader, TensorDataset
 
 import torchcoreset as tc
+from tests.data import Rows
+from tests.data import normal32 as normal
 from torchcoreset.coresets.samples.loaded import LINE_HELD, loaded_rows
 from torchcoreset.testing import BEST_KNOWN, E1, NORMAL
 from torchcoreset.transport.ranks.shard import total_of
@@ -19,10 +20,6 @@ ALGORITHMS = ("fixed_point", "sgd", "gradient")
 every_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS)
 either_power = pytest.mark.parametrize("p", [1, 2])
 STANDARD = torch.distributions.Normal(0.0, 1.0)
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 PLANE = normal(300, 2)
@@ -72,20 +69,12 @@ def test_one_point_is_the_mean_of_all(algorithm: str) -> None:
     torch.testing.assert_close(result.coreset.points[0].detach(), PLANE.mean(0), rtol=0, atol=error)
 
 
-class Rows(Dataset):
-    def __len__(self) -> int:
-        return len(PLANE)
-
-    def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        return PLANE[index], 0
-
-
 SOURCES = {
     "tensor": lambda: PLANE,
     "array": PLANE.numpy,
     "frame": lambda: pd.DataFrame(PLANE.numpy(), columns=["a", "b"]),
     "lists": PLANE.tolist,
-    "dataset": Rows,
+    "dataset": lambda: Rows([(row, 0) for row in PLANE]),
     "tensor dataset": lambda: TensorDataset(PLANE, torch.zeros(300)),
     "loader": lambda: DataLoader(TensorDataset(PLANE), batch_size=64),
     "distribution": lambda: torch.distributions.MultivariateNormal(torch.zeros(2), torch.eye(2)),

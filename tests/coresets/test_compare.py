@@ -2,15 +2,11 @@
 
 import pytest
 import torch
-from torch import Tensor
 
 import torchcoreset as tc
+from tests.data import normal32 as normal
 from torchcoreset.coresets.compare import count_distinct
 from torchcoreset.losses.scale import data_scale
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 @pytest.fixture(scope="module")

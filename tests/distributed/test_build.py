@@ -7,16 +7,13 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
+from tests.data import normal
 from torchcoreset.coresets.algorithms import averaging
 from torchcoreset.errors import RankError
 
 from .pair import Pair
 
 pytestmark = pytest.mark.distributed
-
-
-def normal(rows: int, d: int, seed: int) -> Tensor:
-    return torch.randn(rows, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def build(rank: int | None, shards: list[Tensor], weights: list[Tensor] | None, options: dict) -> tc.BuildResult:
@@ -40,7 +37,7 @@ def build(rank: int | None, shards: list[Tensor], weights: list[Tensor] | None, 
     ],
 )
 def test_it_is_that_of_the_union(pair: Pair, sizes: tuple[int, int], weighted: bool, options: dict) -> None:
-    shards = list(normal(sum(sizes), 2, 0).split(sizes))
+    shards = list(normal(sum(sizes), 2, seed=0).split(sizes))
     weights = None
     if weighted:
         weights = list(torch.rand(sum(sizes), generator=torch.Generator().manual_seed(1)).double().split(sizes))
@@ -85,12 +82,12 @@ def averaged(rank: int | None, table: Tensor) -> tc.BuildResult:
         patch.setattr("torchcoreset.coresets.samples.loaded.HELD", 3000)
         patch.setattr("torchcoreset.coresets.samples.loaded.HELD_PER_POINT", 1)
         return tc.build_coreset(
-            draw, 6, init=normal(6, 2, 5), steps=60, progress=False, group=None if rank is None else "world"
+            draw, 6, init=normal(6, 2, seed=5), steps=60, progress=False, group=None if rank is None else "world"
         )
 
 
 def test_an_average_over_fresh_samples(pair: Pair) -> None:
-    table = normal(150_000, 2, 0)
+    table = normal(150_000, 2, seed=0)
     whole = averaged(None, table)
     assert len(whole.history) > averaging.STEPS
     for found in pair.all(averaged, table):
@@ -100,7 +97,7 @@ def test_an_average_over_fresh_samples(pair: Pair) -> None:
 
 
 def failing(rank: int, how: str) -> None:
-    y = normal(3000, 2, rank)
+    y = normal(3000, 2, seed=rank)
     if how == "ended":
         tc.build_coreset(iter([y]) if rank == 0 else iter([]), 5, group="world", progress=False)
     elif how == "broken":
@@ -144,11 +141,11 @@ def test_what_differs_is_an_error_on_both(pair: Pair, how: str, message: str) ->
 
 def test_what_a_group_cannot_do() -> None:
     with pytest.raises(ValueError, match="group: got 'world' before any process group"):
-        tc.build_coreset(normal(100, 2, 0), 5, group="world")
+        tc.build_coreset(normal(100, 2, seed=0), 5, group="world")
 
 
 def unusable(rank: int, options: dict) -> None:
-    tc.build_coreset(normal(100, 2, 0), 5, group="world", **options)
+    tc.build_coreset(normal(100, 2, seed=0), 5, group="world", **options)
 
 
 @pytest.mark.parametrize(

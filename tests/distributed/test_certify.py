@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
+from tests.data import normal
 from torchcoreset.errors import RankError
 from torchcoreset.guarantees.evaluation.shared_rows import SharedRows
 from torchcoreset.transport.ranks.group import Ranks
@@ -16,10 +17,6 @@ from torchcoreset.transport.ranks.group import Ranks
 from .pair import Pair
 
 pytestmark = pytest.mark.distributed
-
-
-def normal(rows: int, d: int, seed: int) -> Tensor:
-    return torch.randn(rows, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def certified(rank: int | None, x: Tensor, rows: Tensor, options: dict) -> tc.Certificate:
@@ -30,7 +27,7 @@ def certified(rank: int | None, x: Tensor, rows: Tensor, options: dict) -> tc.Ce
 
 @pytest.mark.parametrize("options", [{"samples": 8001}, {"samples": 6000, "p": 1}, {"samples": 8000, "bound": 150.0}])
 def test_it_is_that_of_the_union(pair: Pair, options: dict) -> None:
-    x, rows = normal(10, 2, 1), normal(40_000, 2, 0)
+    x, rows = normal(10, 2, seed=1), normal(40_000, 2, seed=0)
     whole = certified(None, x, rows, options)
     found = pair.all(certified, x, rows, options)
     for of_rank in found:
@@ -50,7 +47,7 @@ def many(rank: int | None, x: Tensor, rows: Tensor) -> tc.Certificate:
 
 
 def test_where_points_are_many(pair: Pair) -> None:
-    x, rows = normal(20, 2, 1), normal(40_000, 2, 0)
+    x, rows = normal(20, 2, seed=1), normal(40_000, 2, seed=0)
     whole = many(None, x, rows)
     for found in pair.all(many, x, rows):
         assert found.dual == pytest.approx(whole.dual, rel=1e-9)
@@ -69,7 +66,7 @@ def pushed(rank: int | None, x: Tensor, rows: Tensor) -> tc.PushforwardCertifica
 
 
 def test_a_map(pair: Pair) -> None:
-    x, rows = normal(10, 2, 1), normal(30_000, 2, 0)
+    x, rows = normal(10, 2, seed=1), normal(30_000, 2, seed=0)
     whole = pushed(None, x, rows)
     for found in pair.all(pushed, x, rows):
         for of_rank, of_all in ((found.image, whole.image), (found.data, whole.data)):
@@ -88,7 +85,7 @@ def in_mean(rank: int | None, x: Tensor, rows: Tensor, evaluations: int) -> tc.E
 
 
 def test_an_expectation(pair: Pair) -> None:
-    x, rows = normal(10, 2, 1), normal(40_000, 2, 0)
+    x, rows = normal(10, 2, seed=1), normal(40_000, 2, seed=0)
     whole = in_mean(None, x, rows, 701)
     for found in pair.all(in_mean, x, rows, 701):
         for name in ("lower", "upper", "error", "standard_error", "expectation", "beta", "variance_ratio"):
@@ -97,12 +94,12 @@ def test_an_expectation(pair: Pair) -> None:
 
 
 def other_map(rank: int, x: Tensor) -> None:
-    tc.certify_pushforward(x, normal(3000, 2, rank), lambda y: y + 1e-3 * rank, samples=1000, group="world")
+    tc.certify_pushforward(x, normal(3000, 2, seed=rank), lambda y: y + 1e-3 * rank, samples=1000, group="world")
 
 
 def other_call(rank: int, x: Tensor) -> None:
     (tc.certify if rank == 0 else lambda *a, **k: tc.expectation_error(*a, square, **k))(
-        x, normal(3000, 2, rank), samples=1000, group="world"
+        x, normal(3000, 2, seed=rank), samples=1000, group="world"
     )
 
 
@@ -114,20 +111,19 @@ def other_call(rank: int, x: Tensor) -> None:
     ],
 )
 def test_ranks_that_do_something_else(pair: Pair, task: Callable[..., None], message: str) -> None:
-    for found in pair.run(task, normal(10, 2, 1)):
+    for found in pair.run(task, normal(10, 2, seed=1)):
         assert isinstance(found, RankError)
         assert str(found).startswith(message)
 
 
 def drawn(rank: int, x: Tensor, sizes: list[int] | None) -> tc.Certificate:
-    source = (
-        torch.distributions.Normal(torch.zeros(2), torch.ones(2)) if sizes is None else normal(sizes[rank], 2, rank)
-    )
+    endless = torch.distributions.Normal(torch.zeros(2), torch.ones(2))
+    source = endless if sizes is None else normal(sizes[rank], 2, seed=rank)
     return tc.certify(x, source, samples=20_000, group="world")
 
 
 def test_fresh_and_uneven_samples(pair: Pair) -> None:
-    x = normal(10, 2, 1)
+    x = normal(10, 2, seed=1)
     whole = tc.certify(x, torch.distributions.Normal(torch.zeros(2), torch.ones(2)), samples=20_000, seed=5)
     fresh = pair.all(drawn, x, None)
     assert fresh[0].samples == 20_000
@@ -142,13 +138,13 @@ def test_fresh_and_uneven_samples(pair: Pair) -> None:
 
 
 def of_types(rank: int, x: Tensor, types: list[torch.dtype]) -> tc.Certificate:
-    rows = normal(12_000, 2, 0)[rank::2].half()  # which every type of at least that precision holds
+    rows = normal(12_000, 2, seed=0)[rank::2].half()  # which every type of at least that precision holds
     return tc.certify(x, iter(rows.to(types[rank]).split(500)), samples=4001, group="world")
 
 
 @pytest.mark.parametrize("types", [[torch.float64, torch.float32], [torch.float32, torch.float16]])
 def test_rows_of_several_types(pair: Pair, types: list[torch.dtype]) -> None:
-    x = normal(10, 2, 1)
+    x = normal(10, 2, seed=1)
     expected = pair.all(of_types, x, [torch.promote_types(*types)] * 2)
     for found in pair.all(of_types, x, types):
         assert found.lower == expected[0].lower
@@ -157,12 +153,12 @@ def test_rows_of_several_types(pair: Pair, types: list[torch.dtype]) -> None:
 
 def ending(rank: int, x: Tensor) -> tc.Certificate:
     """Rank 1's rows end with the second set for the potential, exactly, and those for the interval are put back."""
-    rows = normal(8000, 2, rank)
+    rows = normal(8000, 2, seed=rank)
     return tc.certify(x, iter((rows[:2000] if rank else rows).split(200)), samples=40_000, group="world")
 
 
 def test_a_rank_whose_rows_end_early(pair: Pair) -> None:
-    first, second = pair.all(ending, normal(10, 2, 1))
+    first, second = pair.all(ending, normal(10, 2, seed=1))
     assert first.lower == second.lower
     assert 2000 < first.samples < 10_000
 
@@ -188,7 +184,7 @@ def test_a_rank_without_a_part_of_the_rows(pair: Pair, dtypes: list[torch.dtype]
 
 def weighted(rank: int, x: Tensor, weights: list[float | None]) -> tc.Certificate:
     """Rank r's rows lie about r, and all weigh the same."""
-    rows, w = rank + 0.1 * normal(2000, 1, rank), weights[rank]
+    rows, w = rank + 0.1 * normal(2000, 1, seed=rank), weights[rank]
     return tc.certify(
         x, tc.as_source(rows, None if w is None else torch.full((2000,), w, dtype=torch.float64)), p=1, group="world"
     )
@@ -206,7 +202,7 @@ def test_weights_of_all_ranks_are_on_one_scale(pair: Pair, weights: list[float |
 
 
 def test_many_points_and_weights(pair: Pair) -> None:
-    found = pair.all(heavy, normal(20, 2, 1))
+    found = pair.all(heavy, normal(20, 2, seed=1))
     assert found[0].upper == found[1].upper
     assert found[0].lower < found[0].upper < 1.2
 
@@ -214,16 +210,16 @@ def test_many_points_and_weights(pair: Pair) -> None:
 def heavy(rank: int, x: Tensor) -> tc.Certificate:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("torchcoreset.guarantees.evaluation.cell_statistics.MOST_ELEMENTS", 100)
-        rows = normal(4000, 2, 5 + rank)
+        rows = normal(4000, 2, seed=5 + rank)
         return tc.certify(x, tc.as_source(rows, 0.2 + torch.rand(4000, generator=torch.Generator())), group="world")
 
 
 def failing(rank: int, x: Tensor, how: str) -> None:
-    source = normal(9000, 2, rank)
+    source = normal(9000, 2, seed=rank)
     if rank == 1 and how == "empty":
         source = iter([])
     if rank == 1 and how == "columns":
-        source = normal(9000, 3, rank)
+        source = normal(9000, 3, seed=rank)
     if how == "dtype":
         x = x.float() if rank else x.float().double()
     if rank == 1 and how == "nan":
@@ -245,7 +241,7 @@ def failing(rank: int, x: Tensor, how: str) -> None:
     ],
 )
 def test_a_failure_on_one_rank_is_one_on_both(pair: Pair, how: str, first: str, second: str) -> None:
-    found = pair.run(failing, normal(10, 2, 1), how)
+    found = pair.run(failing, normal(10, 2, seed=1), how)
     assert isinstance(found[0], RankError)
     assert str(found[0]).startswith(first)
     assert str(found[1]).startswith(second)

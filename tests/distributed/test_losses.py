@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 import torchcoreset as tc
+from tests.data import normal
 from torchcoreset.errors import RankError
 from torchcoreset.transport.ranks.group import Ranks
 
@@ -18,13 +19,9 @@ pytestmark = pytest.mark.distributed
 Batches = list[tuple[Tensor, ...]]
 
 
-def normal(rows: int, d: int, seed: int) -> Tensor:
-    return torch.randn(rows, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
 def stream(sizes: tuple[int, ...], steps: int, d: int = 2) -> Batches:
     """Batches, each in parts of these sizes."""
-    return [normal(sum(sizes), d, seed).split(sizes) for seed in range(steps)]
+    return [normal(sum(sizes), d, seed=seed).split(sizes) for seed in range(steps)]
 
 
 def descend(
@@ -57,7 +54,7 @@ def descend(
     ],
 )
 def test_it_is_that_of_the_union(pair: Pair, sizes: tuple[int, ...], steps: int, options: dict) -> None:
-    x, batches = normal(12, 2, 99), stream(sizes, steps)
+    x, batches = normal(12, 2, seed=99), stream(sizes, steps)
     values, points, state = descend(None, x, batches, options)
     found = pair.all(descend, x, batches, options)
     for rank_values, rank_points, rank_state in found:
@@ -72,7 +69,7 @@ def test_it_is_that_of_the_union(pair: Pair, sizes: tuple[int, ...], steps: int,
 
 
 def test_sums_that_do_not_fit_into_the_first_message(pair: Pair) -> None:
-    x, batches = normal(150, 8, 99), stream((400, 300), 4, d=8)
+    x, batches = normal(150, 8, seed=99), stream((400, 300), 4, d=8)
     values, points, _ = descend(None, x, batches, {"online": True})
     for rank_values, rank_points, _ in pair.all(descend, x, batches, {"online": True}):
         assert rank_values == pytest.approx(values, rel=1e-9)
@@ -94,13 +91,13 @@ def counted(rank: int, x: Tensor, batches: Batches) -> list[int]:
 
 def test_a_step_takes_one_message_and_another_where_the_curvature_is_due(pair: Pair) -> None:
     for sizes in ((20, 30), (700, 500)):
-        for counts in pair.all(counted, normal(8, 2, 99), stream(sizes, 60)):
+        for counts in pair.all(counted, normal(8, 2, seed=99), stream(sizes, 60)):
             assert set(counts[1:]) == {1, 2}
             assert counts.count(1) > 25
 
 
 def test_weighted_batches(pair: Pair) -> None:
-    x, batches = normal(6, 2, 99), stream((20, 40), 30)
+    x, batches = normal(6, 2, seed=99), stream((20, 40), 30)
     weights = torch.rand(60, generator=torch.Generator().manual_seed(3), dtype=torch.float64).split((20, 40))
     values, points, _ = descend(None, x, batches, {"online": True}, weights)
     for rank_values, rank_points, _ in pair.all(descend, x, batches, {"online": True}, weights):
@@ -121,7 +118,7 @@ def gradients(
 @pytest.mark.parametrize("options", [{"tolerance": 1e-6}, {"online": True}, {"p": 1, "exact": True}])
 def test_gradients_in_all_four(pair: Pair, options: dict) -> None:
     sizes = (1400, 900)
-    x, y = normal(10, 3, 1), normal(sum(sizes), 3, 2).split(sizes)
+    x, y = normal(10, 3, seed=1), normal(sum(sizes), 3, seed=2).split(sizes)
     b = torch.linspace(1, 2, 10, dtype=torch.float64)
     a = torch.rand(sum(sizes), generator=torch.Generator().manual_seed(3), dtype=torch.float64).split(sizes)
     whole = gradients(None, x, y, b, a, options)
@@ -142,7 +139,7 @@ class Generator(nn.Module):
         with torch.no_grad():
             self.layer.weight.copy_(torch.eye(2) * 1.5)
             self.layer.bias.fill_(0.3)
-        self.points = nn.Parameter(normal(8, 2, 5))
+        self.points = nn.Parameter(normal(8, 2, seed=5))
 
     def forward(self, noise: Tensor) -> tuple[Tensor, Tensor]:
         return self.points, self.layer(noise)
@@ -161,7 +158,7 @@ def train(rank: int | None, noise: tuple[Tensor, ...]) -> dict[str, Tensor]:
 
 
 def test_a_wrapped_generator(pair: Pair) -> None:
-    noise = normal(2000, 2, 0).split((900, 1100))
+    noise = normal(2000, 2, seed=0).split((900, 1100))
     whole = train(None, noise)
     for found in pair.all(train, noise):
         torch.testing.assert_close(found["layer.weight"], whole["layer.weight"], rtol=1e-9, atol=1e-12)
@@ -171,7 +168,7 @@ def test_a_wrapped_generator(pair: Pair) -> None:
 
 def exhausted(rank: int, batches: Batches, how: str) -> tuple[int, str, bool]:
     """A loop in which rank 1 has two batches fewer; steps done, the error, and whether it left the state as it was."""
-    points = nn.Parameter(normal(5, 2, 99))
+    points = nn.Parameter(normal(5, 2, seed=99))
     loss = tc.CoresetLoss(online=True, group="world")
     steps = 0
     mine = [parts[rank] for parts in batches]
@@ -184,7 +181,7 @@ def exhausted(rank: int, batches: Batches, how: str) -> tuple[int, str, bool]:
             loss(points, batch).backward()
             steps += 1
         if how == "certify":
-            tc.certify(points.detach(), normal(1000, 2, 0), group="world")
+            tc.certify(points.detach(), normal(1000, 2, seed=0), group="world")
     except (RankError, ValueError) as error:
         after = loss.state_dict()
         return steps, str(error), all(torch.equal(before[name], after[name]) for name in before)
@@ -205,7 +202,7 @@ def test_a_rank_that_runs_out_of_data(pair: Pair, how: str, message: str) -> Non
 
 
 def other_state(rank: int, batches: Batches) -> None:
-    points, loss = normal(5, 2, 99), tc.CoresetLoss(online=True, group="world")
+    points, loss = normal(5, 2, seed=99), tc.CoresetLoss(online=True, group="world")
     loss(points, batches[0][rank])
     if rank == 1:
         loss.load_state_dict({name: tensor + 1 for name, tensor in loss.state_dict().items()})
@@ -220,7 +217,7 @@ def test_ranks_with_another_memory(pair: Pair) -> None:
 
 def broken(rank: int, batches: Batches, name: str, number: float, where: set[int]) -> tuple[float, int, list[int]]:
     """A step after something was written to what is remembered: its value, batches remembered, messages sent."""
-    points, loss = normal(5, 2, 99), tc.CoresetLoss(online=True, group="world")
+    points, loss = normal(5, 2, seed=99), tc.CoresetLoss(online=True, group="world")
     for batch in batches[:-1]:
         loss(points, batch[rank])
     if rank in where:
@@ -228,7 +225,7 @@ def broken(rank: int, batches: Batches, name: str, number: float, where: set[int
     sent, exchange = [], Ranks._exchange
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Ranks, "_exchange", lambda ranks, message: (sent.append(1), exchange(ranks, message)))
-        value = loss(points + 0.01 * normal(5, 2, 3), batches[-1][rank])
+        value = loss(points + 0.01 * normal(5, 2, seed=3), batches[-1][rank])
     return float(value), loss.last.batches, sent
 
 
@@ -250,7 +247,7 @@ def test_a_potential_that_is_broken_on_all_ranks_begins_anew(pair: Pair) -> None
     first, second = pair.all(broken, batches, "potential", torch.nan, {0, 1})
     assert first == second
     assert first[1] == 1
-    whole = tc.CoresetLoss(online=True)(normal(5, 2, 99) + 0.01 * normal(5, 2, 3), torch.cat(batches[-1]))
+    whole = tc.CoresetLoss(online=True)(normal(5, 2, seed=99) + 0.01 * normal(5, 2, seed=3), torch.cat(batches[-1]))
     assert first[0] == pytest.approx(float(whole), rel=1e-9)
 
 

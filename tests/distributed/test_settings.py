@@ -10,15 +10,12 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
+from tests.data import normal
 from torchcoreset.errors import RankError
 
 from .pair import Pair
 
 pytestmark = pytest.mark.distributed
-
-
-def normal(rows: int, d: int, seed: int) -> Tensor:
-    return torch.randn(rows, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def transport(options: dict[str, Any], x: Tensor, y: Tensor) -> float:
@@ -96,7 +93,7 @@ def pairs(call: Callable[..., float], *settings: tuple[str, Any, Any]) -> list[A
     ],
 )  # fmt: skip
 def test_another_setting_is_named_on_both(pair: Pair, call: int, name: str, mine: Any, other: Any) -> None:
-    x, y = normal(5, 2, 9), [normal(700, 2, 0), normal(650, 2, 1)]
+    x, y = normal(5, 2, seed=9), [normal(700, 2, seed=0), normal(650, 2, seed=1)]
     for found, after in pair.run(differing, call, [{name: mine}, {name: other}], x, y, patience=10.0):
         assert isinstance(found, RankError)
         assert str(found).startswith(f"{name}: got {text_of(other)} on rank 1 and {text_of(mine)} on rank 0;")
@@ -115,7 +112,7 @@ def test_another_setting_is_named_on_both(pair: Pair, call: int, name: str, mine
     ],
 )  # fmt: skip
 def test_a_setting_that_one_rank_cannot_use_is_an_error_on_both(pair: Pair, call: int, name: str, value: Any) -> None:
-    x, y = normal(5, 2, 9), [normal(700, 2, 0), normal(650, 2, 1)]
+    x, y = normal(5, 2, seed=9), [normal(700, 2, seed=0), normal(650, 2, seed=1)]
     (first, after), (second, again) = pair.run(differing, call, [{}, {name: value}], x, y, patience=10.0)
     assert isinstance(first, RankError)
     assert f"failed on rank 1 of 2: ValueError: {name}: got" in str(first)
@@ -126,7 +123,7 @@ def test_a_setting_that_one_rank_cannot_use_is_an_error_on_both(pair: Pair, call
 
 
 def other_points(rank: int, call: int, y: Tensor, how: str) -> None:
-    x = normal(5, 2, 9)
+    x = normal(5, 2, seed=9)
     if rank == 1:
         x = {"n": x[:4], "dtype": x.float(), "whole": x.long(), "list": x.tolist()}[how]
     CALLS[call]({}, x, y)
@@ -139,32 +136,32 @@ def other_points(rank: int, call: int, y: Tensor, how: str) -> None:
      ("dtype", "dtype of the points: rank 1 has others than rank 0 (32 and 64)")],
 )  # fmt: skip
 def test_other_points(pair: Pair, call: int, how: str, message: str) -> None:
-    for found in pair.run(other_points, call, normal(700, 2, 0), how, patience=10.0):
+    for found in pair.run(other_points, call, normal(700, 2, seed=0), how, patience=10.0):
         assert isinstance(found, RankError)
         assert str(found).startswith(message)
 
 
 @pytest.mark.parametrize("call", [1, 3], ids=["wasserstein", "online"])
 def test_points_that_a_loss_on_one_rank_refuses(pair: Pair, call: int) -> None:
-    first, second = pair.run(other_points, call, normal(700, 2, 0), "whole", patience=10.0)
+    first, second = pair.run(other_points, call, normal(700, 2, seed=0), "whole", patience=10.0)
     assert isinstance(first, RankError)
     assert "failed on rank 1 of 2: ValueError: points: got dtype torch.int64" in str(first)
     assert isinstance(second, ValueError)
 
 
 def one_each(rank: int, y: Tensor) -> None:
-    (transport if rank == 0 else loss)({}, normal(5, 2, 9), y)
+    (transport if rank == 0 else loss)({}, normal(5, 2, seed=9), y)
 
 
 def test_a_loss_is_not_a_transport(pair: Pair) -> None:
-    for found in pair.run(one_each, normal(700, 2, 0), patience=10.0):
+    for found in pair.run(one_each, normal(700, 2, seed=0), patience=10.0):
         assert isinstance(found, RankError)
         assert "rank 0 in transport, rank 1 in wasserstein" in str(found)
 
 
 def steps(rank: int, batches: list[Tensor]) -> None:
     """A loop in which one rank changes a setting on the way."""
-    follow, points = tc.CoresetLoss(tolerance=1e-2, group="world"), normal(5, 2, 9).requires_grad_()
+    follow, points = tc.CoresetLoss(tolerance=1e-2, group="world"), normal(5, 2, seed=9).requires_grad_()
     for step, batch in enumerate(batches):
         if rank == 1 and step == 2:
             follow.tolerance = 1e-3
@@ -172,6 +169,6 @@ def steps(rank: int, batches: list[Tensor]) -> None:
 
 
 def test_a_setting_that_changes_on_the_way(pair: Pair) -> None:
-    for found in pair.run(steps, list(normal(2800, 2, 0).split(700)), patience=10.0):
+    for found in pair.run(steps, list(normal(2800, 2, seed=0).split(700)), patience=10.0):
         assert isinstance(found, RankError)
         assert str(found).startswith("tolerance: got 0.001 on rank 1 and 0.01 on rank 0;")

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 import torchcoreset as tc
+from tests.data import normal
 
 from .pair import Pair
 
@@ -19,14 +20,10 @@ pytestmark = pytest.mark.distributed
 either_loss = pytest.mark.parametrize("online", [False, True], ids=["solved", "online"])
 
 
-def normal(rows: int, d: int, seed: int) -> Tensor:
-    return torch.randn(rows, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
 class Fit(nn.Module):
     def __init__(self, n: int, **options: Any) -> None:
         super().__init__()
-        self.points, self.loss = nn.Parameter(normal(n, 2, 5)), tc.CoresetLoss(**options)
+        self.points, self.loss = nn.Parameter(normal(n, 2, seed=5)), tc.CoresetLoss(**options)
         self.norm = nn.BatchNorm1d(2, dtype=torch.float64)
 
     def forward(self, batch: Tensor, shown: int | None = None) -> Tensor:
@@ -37,13 +34,13 @@ def uneven(rank: int, online: bool, broadcast: bool) -> tuple[Tensor, Tensor, in
     """Rank 1 has three batches fewer, and its first call is of the loss alone, with other points."""
     fit = Fit(5, online=online)
     if rank == 1:
-        fit.loss(normal(3, 2, 1), normal(64, 2, 2))
+        fit.loss(normal(3, 2, seed=1), normal(64, 2, seed=2))
     wrapped = DistributedDataParallel(fit, broadcast_buffers=broadcast)
     optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.1)
     with wrapped.join():
         for step in range(6 - 3 * rank):
             optimizer.zero_grad()
-            wrapped(normal(64, 2, 10 * rank + step)).backward()
+            wrapped(normal(64, 2, seed=10 * rank + step)).backward()
             optimizer.step()
     return fit.points.detach(), fit.norm.running_mean, fit.loss.potential.numel()
 
@@ -61,7 +58,7 @@ def other_sizes(rank: int, online: bool) -> tuple[int, Tensor]:
     fit = Fit(6, online=online)
     wrapped = DistributedDataParallel(fit, broadcast_buffers=True)
     for step in range(3):
-        wrapped(normal(64, 2, 10 * rank + step), 4 + rank).backward()
+        wrapped(normal(64, 2, seed=10 * rank + step), 4 + rank).backward()
     state = fit.state_dict()
     if rank == 0:  # as a run that is resumed where only one rank has read the file
         fresh = Fit(6, online=online)
@@ -69,7 +66,7 @@ def other_sizes(rank: int, online: bool) -> tuple[int, Tensor]:
         wrapped = DistributedDataParallel(fresh, broadcast_buffers=True)
     else:
         wrapped = DistributedDataParallel(Fit(6, online=online), broadcast_buffers=True)
-    wrapped(normal(64, 2, 10 * rank + 5), 4 + rank).backward()
+    wrapped(normal(64, 2, seed=10 * rank + 5), 4 + rank).backward()
     return fit.loss.potential.numel(), wrapped.module.points.grad
 
 
@@ -86,13 +83,13 @@ def sent(rank: int, loss: tc.CoresetLoss, x: Tensor, y: Tensor) -> float:
 
 @either_loss
 def test_a_loss_is_passed_to_spawned_processes(pair: Pair, online: bool) -> None:
-    loss, x, y = tc.CoresetLoss(online=online), normal(5, 2, 0), normal(64, 2, 1)
-    loss(x, normal(64, 2, 2))
+    loss, x, y = tc.CoresetLoss(online=online), normal(5, 2, seed=0), normal(64, 2, seed=1)
+    loss(x, normal(64, 2, seed=2))
     assert pair.all(sent, loss, x, y) == [loss(x, y).item()] * 2
 
 
 def states(rank: int, batches: list[Tensor]) -> None:
-    loss, x = tc.CoresetLoss(online=True, group="world"), nn.Parameter(normal(5, 2, 0))
+    loss, x = tc.CoresetLoss(online=True, group="world"), nn.Parameter(normal(5, 2, seed=0))
     for batch in batches:
         value = loss(x, batch[rank::2], torch.tensor([1.0, 1.0, 0.0, 1.0, 2.0]))
         value.backward()
@@ -106,14 +103,14 @@ def states(rank: int, batches: list[Tensor]) -> None:
 
 
 def test_d31_no_two_tensors_of_a_joined_state_share_memory(pair: Pair) -> None:
-    pair.all(states, list(normal(600, 2, 0).split(60)))
+    pair.all(states, list(normal(600, 2, seed=0).split(60)))
 
 
 def warned(rank: int) -> list[str]:
     fit = DistributedDataParallel(Fit(40, max_steps=1, tolerance=1e-9))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fit(normal(400, 2, rank))
+        fit(normal(400, 2, seed=rank))
     return [one.filename for one in caught if issubclass(one.category, UserWarning)]
 
 

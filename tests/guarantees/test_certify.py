@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
+from tests.data import line, plane
 from torchcoreset.guarantees.certify import TAILS
 from torchcoreset.guarantees.evaluation import cell_statistics as ledger_module
 from torchcoreset.guarantees.evaluation.cell_statistics import CellStatistics, candidates
@@ -22,14 +23,6 @@ from torchcoreset.transport.passes.choose import make_engine
 from torchcoreset.transport.problem import make_problem
 
 certify_module = importlib.import_module("torchcoreset.guarantees.certify")  # the name is the function's, too
-
-
-def normal(count: int) -> Tensor:
-    return torch.randn(count, 1, dtype=torch.float64)
-
-
-def plane(count: int) -> Tensor:
-    return torch.randn(count, 2)
 
 
 @pytest.mark.slow
@@ -46,7 +39,7 @@ def test_coverage(p: int, n: int, kind: str) -> None:
     truth = NORMAL.value(points, p) ** (1 / p)
     held = 0
     for seed in range(200):
-        found = tc.certify(points, normal, p=p, samples=2000 if n == 50 else 5000, seed=seed)
+        found = tc.certify(points, line, p=p, samples=2000 if n == 50 else 5000, seed=seed)
         held += found.lower <= truth <= found.upper
     assert held >= 190
 
@@ -158,15 +151,15 @@ def test_a_bound_makes_it_hold_for_any_number_of_samples() -> None:
 
 def test_more_confidence_is_wider_and_more_samples_narrower() -> None:
     points = NORMAL.optimal_points(5, p=2)
-    plain = tc.certify(points, normal, samples=5000)
-    sure = tc.certify(points, normal, samples=5000, confidence=0.999)
-    many = tc.certify(points, normal, samples=80_000)
+    plain = tc.certify(points, line, samples=5000)
+    sure = tc.certify(points, line, samples=5000, confidence=0.999)
+    many = tc.certify(points, line, samples=80_000)
     assert sure.lower < plain.lower < plain.upper < sure.upper
     assert many.upper - many.lower < 0.5 * (plain.upper - plain.lower)
 
 
 def test_one_point_has_no_potential_to_find() -> None:
-    found = tc.certify(torch.zeros(1, 1), normal, samples=50_000)
+    found = tc.certify(torch.zeros(1, 1), line, samples=50_000)
     assert found.lower < 1 < found.upper  # W2^2 = E Y^2 = 1
     assert found.gap == 0
 
@@ -180,10 +173,10 @@ def test_points_on_all_the_mass_are_at_distance_zero() -> None:
 
 def test_the_same_seed_gives_the_same_bits_and_global_state_stays() -> None:
     points, before = NORMAL.optimal_points(5, p=2), torch.get_rng_state()
-    first, second = (tc.certify(points, normal, samples=3000, seed=7) for _ in range(2))
+    first, second = (tc.certify(points, line, samples=3000, seed=7) for _ in range(2))
     assert (first.lower, first.upper) == (second.lower, second.upper)
     assert torch.equal(before, torch.get_rng_state())
-    assert tc.certify(points, normal, samples=3000, seed=torch.Generator().manual_seed(7)).upper == first.upper
+    assert tc.certify(points, line, samples=3000, seed=torch.Generator().manual_seed(7)).upper == first.upper
 
 
 def test_a_table_is_split_and_each_row_is_used_once() -> None:
@@ -265,14 +258,14 @@ def test_heavy_tails_are_reported() -> None:
     ],
 )
 def test_unusable_arguments(changes: dict[str, object], message: str) -> None:
-    arguments = {"coreset": torch.tensor([[0.0], [1.0]]), "source": normal, "samples": 100} | changes
+    arguments = {"coreset": torch.tensor([[0.0], [1.0]]), "source": line, "samples": 100} | changes
     with pytest.raises(ValueError, match=message):
         tc.certify(**arguments)
 
 
 def test_something_without_points() -> None:
     with pytest.raises(TypeError, match=r"coreset: got str; expected something with .points and .weights"):
-        tc.certify("points", normal)
+        tc.certify("points", line)
 
 
 def test_many_points_use_lists() -> None:

@@ -9,20 +9,17 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
+from tests.data import line
 from torchcoreset.testing import NORMAL
 
 POINTS = NORMAL.optimal_points(10, p=1)
-
-
-def normal(count: int) -> Tensor:
-    return torch.randn(count, 1, dtype=torch.float64)
 
 
 def test_coverage_and_variance() -> None:
     """E |Y| = sqrt(2 / pi): 200 intervals hold the error of the points at least 190 times."""
     truth = math.sqrt(2 / math.pi) - float(POINTS.abs().mean())
     found = [
-        tc.expectation_error(POINTS, normal, lambda y: y.abs()[:, 0], samples=5000, seed=seed) for seed in range(200)
+        tc.expectation_error(POINTS, line, lambda y: y.abs()[:, 0], samples=5000, seed=seed) for seed in range(200)
     ]
     assert sum(one.lower <= abs(truth) <= one.upper for one in found) >= 190
     mean = sum(one.error for one in found) / 200
@@ -31,20 +28,20 @@ def test_coverage_and_variance() -> None:
 
 
 def test_the_lipschitz_bound_is_above_the_error() -> None:
-    found = tc.expectation_error(POINTS, normal, lambda y: y.abs()[:, 0], samples=50_000, lipschitz=1.0)
+    found = tc.expectation_error(POINTS, line, lambda y: y.abs()[:, 0], samples=50_000, lipschitz=1.0)
     assert found.lipschitz_bound == found.distance.upper
     assert found.upper <= found.lipschitz_bound
     assert found.distance.lower < 0.1252333238 < found.distance.upper
 
 
 def test_calling_everywhere_is_the_plain_mean() -> None:
-    found = tc.expectation_error(POINTS, normal, lambda y: y.square()[:, 0], samples=4000, evaluations=4000)
+    found = tc.expectation_error(POINTS, line, lambda y: y.square()[:, 0], samples=4000, evaluations=4000)
     assert found.evaluations == found.samples == 4000
     assert found.variance_ratio == pytest.approx(1, rel=1e-9)
 
 
 def test_a_constant_has_no_error() -> None:
-    found = tc.expectation_error(POINTS, normal, lambda y: torch.ones(len(y)), samples=1000)
+    found = tc.expectation_error(POINTS, line, lambda y: torch.ones(len(y)), samples=1000)
     assert (found.lower, found.upper) == (0, 0)
     assert found.variance_ratio == 1
 
@@ -57,7 +54,7 @@ def test_f_is_called_as_often_as_said() -> None:
         calls += len(y)
         return y[:, 0]
 
-    found = tc.expectation_error(POINTS, normal, f, samples=20_000, evaluations=500)
+    found = tc.expectation_error(POINTS, line, f, samples=20_000, evaluations=500)
     assert found.evaluations == 500
     assert calls <= 500 + 1000 + 10
 
@@ -74,7 +71,7 @@ def test_f_is_called_as_often_as_said() -> None:
     ],
 )
 def test_unusable_arguments(changes: dict[str, object], message: str) -> None:
-    arguments = {"coreset": POINTS, "source": normal, "f": lambda y: y[:, 0], "samples": 1000} | changes
+    arguments = {"coreset": POINTS, "source": line, "f": lambda y: y[:, 0], "samples": 1000} | changes
     with pytest.raises(ValueError, match=message):
         tc.expectation_error(**arguments)
 
@@ -83,5 +80,5 @@ def test_a_few_calls_give_no_interval() -> None:
     """One call has no variance, and an interval of no width would be a lie."""
     for few in (1, 29):
         with pytest.raises(ValueError, match=f"evaluations: got {few} with 5000 samples; expected 30 at least"):
-            tc.expectation_error(POINTS, normal, lambda y: y.square()[:, 0], samples=5000, evaluations=few)
-    assert tc.expectation_error(POINTS, normal, lambda y: y.square()[:, 0], samples=290).evaluations == 30
+            tc.expectation_error(POINTS, line, lambda y: y.square()[:, 0], samples=5000, evaluations=few)
+    assert tc.expectation_error(POINTS, line, lambda y: y.square()[:, 0], samples=290).evaluations == 30

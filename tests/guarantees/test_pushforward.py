@@ -7,11 +7,8 @@ import torch
 from torch import Tensor, nn
 
 import torchcoreset as tc
+from tests.data import plane
 from torchcoreset.testing import NORMAL
-
-
-def plane(count: int) -> Tensor:
-    return torch.randn(count, 2)
 
 
 def banana(y: Tensor) -> Tensor:

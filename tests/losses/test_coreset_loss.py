@@ -10,11 +10,8 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
+from tests.data import normal32 as normal
 from torchcoreset.testing import E1
-
-
-def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
 @pytest.fixture
@@ -118,7 +115,7 @@ def test_an_error_changes_nothing(trained, bad: dict) -> None:
 
 
 def test_an_exact_loss_that_fails_says_so() -> None:
-    x, y = normal(100, 4, dtype=torch.float64), 2 * normal(20_000, 4, seed=1, dtype=torch.float64)
+    x, y = normal(100, 4).double(), 2 * normal(20_000, 4, seed=1).double()
     with pytest.raises(tc.ConvergenceError):
         tc.CoresetLoss(exact=True, max_steps=1)(x, y)
     loss = tc.CoresetLoss(tolerance=1e-6, max_steps=1)

@@ -7,15 +7,12 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
+from tests.data import normal
 from torchcoreset.losses import kernels
 from torchcoreset.testing import E1
 from torchcoreset.transport.entropic import evaluation as entropic
 
 NAMES = ("points", "samples", "point_weights", "sample_weights")
-
-
-def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
 def inputs(seed: int = 0) -> tuple[Tensor, Tensor, Tensor, Tensor]:

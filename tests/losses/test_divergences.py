@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
+from tests.data import normal32 as normal
 from torchcoreset.losses import sinkhorn
 from torchcoreset.losses.coreset_loss import DIVERGENCES
 from torchcoreset.testing import E1
@@ -29,10 +30,6 @@ FUNCTIONS = {
     "mmd": functools.partial(tc.mmd, blur=1.0),
 }
 every_divergence = pytest.mark.parametrize("divergence", OPTIONS)
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def make(divergence: str, **changes) -> tc.CoresetLoss:

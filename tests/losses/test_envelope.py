@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
+from tests.data import normal
 from torchcoreset.testing import DISCRETE_PROBLEMS, LINE_PROBLEMS
 
 every_power = pytest.mark.parametrize("p", [1, 1.5, 2, 3])
@@ -17,11 +18,8 @@ NAMES = ("points", "samples", "point_weights", "sample_weights")
 def inputs(seed: int = 0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Points, samples and generic weights, so that the optimal potential is unique; all need gradients."""
     generator = torch.Generator().manual_seed(seed)
-
-    def normal(*shape: int) -> Tensor:
-        return torch.randn(*shape, dtype=torch.float64, generator=generator)
-
-    tensors = normal(4, 2), 2 * normal(11, 2), normal(4).abs() + 0.2, normal(11).abs() + 0.1
+    draw = functools.partial(normal, generator=generator)
+    tensors = draw(4, 2), 2 * draw(11, 2), draw(4).abs() + 0.2, draw(11).abs() + 0.1
     return tuple(t.requires_grad_() for t in tensors)
 
 

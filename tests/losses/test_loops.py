@@ -13,12 +13,8 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 import torchcoreset as tc
+from tests.data import normal32 as normal
 from torchcoreset.testing import E1
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
 
 DIVERGENCES = {
     "wasserstein": {"p": 1},

@@ -13,13 +13,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
 import torchcoreset as tc
+from tests.data import normal
 from torchcoreset.testing import E1, NORMAL
 
 either_power = pytest.mark.parametrize("p", [1, 2])
-
-
-def normal(*shape: int, generator: torch.Generator | None = None, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=generator or torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def state(loss: tc.CoresetLoss) -> dict[str, Tensor]:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
+from tests.data import normal
 from torchcoreset.losses.scale import data_scale
 from torchcoreset.testing import E1, entropic_gaussian_line, sinkhorn_gaussian_line
 
@@ -16,10 +17,6 @@ NAMES = ("points", "samples", "point_weights", "sample_weights")
 BY_PARTS = [{}, {"constant": False}, {"debias": False}]
 either_backend = pytest.mark.parametrize("backend", ["newton", "geomloss"])
 newton = functools.partial(tc.sinkhorn_divergence, backend="newton", tolerance=1e-11, max_steps=1000)
-
-
-def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
 def inputs(seed: int = 0) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -4,14 +4,10 @@ import math
 
 import pytest
 import torch
-from torch import Tensor
 
 import torchcoreset as tc
+from tests.data import normal32 as normal
 from torchcoreset.testing import E1
-
-
-def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
 @pytest.mark.parametrize("p", [1, 1.5, 2, 3])
@@ -82,14 +78,14 @@ def test_points_on_samples_have_finite_gradients(p: int) -> None:
 
 
 def test_a_start_is_used() -> None:
-    x, y = normal(100, 4, dtype=torch.float64), 2 * normal(20_000, 4, seed=1, dtype=torch.float64)
+    x, y = normal(100, 4).double(), 2 * normal(20_000, 4, seed=1).double()
     start = tc.transport(x, y, exact=True).potential
     value = tc.wasserstein(x, y, tolerance=1e-6, start=start, max_steps=5)
     assert value.item() == pytest.approx(tc.transport(x, y, exact=True).value, rel=1e-6)
 
 
 def test_a_wide_gap_warns_at_the_caller() -> None:
-    x, y = normal(100, 4, dtype=torch.float64), 2 * normal(20_000, 4, seed=1, dtype=torch.float64)
+    x, y = normal(100, 4).double(), 2 * normal(20_000, 4, seed=1).double()
     with pytest.warns(tc.ConvergenceWarning, match="Allow more steps") as caught:
         tc.wasserstein(x, y, tolerance=1e-6, max_steps=1)
     assert caught[0].filename == __file__

@@ -5,22 +5,20 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import Dataset, Subset, TensorDataset
+from torch.utils.data import Subset, TensorDataset
 
+from tests.data import Rows
 from torchcoreset.sources import DatasetSource, as_source
 
 
-class Rows(Dataset):
+class Recorded(Rows):
     def __init__(self, rows):
-        self.rows = rows
+        super().__init__(rows)
         self.read = []
-
-    def __len__(self):
-        return len(self.rows)
 
     def __getitem__(self, index):
         self.read.append(index)
-        return self.rows[index]
+        return super().__getitem__(index)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +48,7 @@ def test_forms_of_a_row(rows, shape, dtype, generator):
 
 
 def test_only_the_rows_needed_are_read(generator):
-    dataset = Rows([float(i) for i in range(1000)])
+    dataset = Recorded([float(i) for i in range(1000)])
     source = as_source(dataset)
     assert repr(source) == "DatasetSource(size=1000, dimension=unknown)"
     assert dataset.read == []

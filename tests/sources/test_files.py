@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import torchcoreset as tc
+from tests.data import seeded
 from torchcoreset.sources import CsvSource, NpySource, ParquetSource, as_source
 from torchcoreset.sources.files import npy as file_npy
 from torchcoreset.sources.files import source as file_source
@@ -17,10 +18,6 @@ from torchcoreset.sources.files import source as file_source
 ROWS = 1000
 TABLE = np.stack([np.arange(ROWS), 2.0 * np.arange(ROWS)], axis=1)
 WEIGHTS = np.arange(ROWS) % 4
-
-
-def seeded(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def write(folder: Path, kind: str, table: np.ndarray = TABLE, weights: np.ndarray = WEIGHTS) -> Path:

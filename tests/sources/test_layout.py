@@ -4,31 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+from torch.utils.data import DataLoader, TensorDataset
 
+from tests.data import Rows, Stream
 from torchcoreset.sources import as_source
 
 A, B = torch.arange(6.0).reshape(3, 2), torch.tensor([7.0, 8.0, 9.0])
 BOTH = torch.cat((A, B[:, None]), dim=1)
-
-
-class Rows(Dataset):
-    def __init__(self, rows):
-        self.rows = rows
-
-    def __len__(self):
-        return len(self.rows)
-
-    def __getitem__(self, index):
-        return self.rows[index]
-
-
-class Stream(IterableDataset):
-    def __init__(self, rows):
-        self.rows = rows
-
-    def __iter__(self):
-        return iter(self.rows)
 
 
 def dicts():

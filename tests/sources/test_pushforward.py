@@ -10,13 +10,10 @@ from torch.nn.utils.parametrizations import spectral_norm
 from torch.utils.data import DataLoader, TensorDataset
 
 import torchcoreset as tc
+from tests.data import seeded
 from torchcoreset.sources import as_source
 
 Y = torch.randn(50, 2, generator=torch.Generator().manual_seed(5))
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def network(training=False):

@@ -7,15 +7,12 @@ import pytest
 import torch
 
 import torchcoreset as tc
+from tests.data import seeded
 from torchcoreset.sources import RepeatedRows, as_source, once
 
 ROWS = torch.arange(5.0)[:, None]
 COUNTS = [3, 0, 1, 2, 4]
 ALL = [0, 0, 0, 2, 3, 3, 4, 4, 4, 4]
-
-
-def seeded(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def counted() -> RepeatedRows:

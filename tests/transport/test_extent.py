@@ -4,33 +4,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.data import CLOUDS, cloud
 from torchcoreset.transport.extent import data_scale, diameter, spatial_median, weighted_median
 from torchcoreset.transport.problem import make_problem
-
-CLOUDS = ("normal", "clusters", "cauchy", "repeated", "far", "one outlier", "line", "ints", "wide")
-
-
-def cloud(name: str, m: int = 300) -> Tensor:
-    generator = torch.Generator().manual_seed(len(name))
-    y = torch.randn(m, 3, generator=generator, dtype=torch.float64)
-    if name == "clusters":
-        centres = torch.tensor([[0.0, 0, 0], [9, 0, 0], [0, 9, 0]]).double()
-        y = 0.1 * y + centres[torch.multinomial(torch.tensor([0.5, 0.3, 0.2]), m, True, generator=generator)]
-    elif name == "cauchy":
-        y = torch.tan(3.1 * (torch.rand(m, 3, generator=generator, dtype=torch.float64) - 0.5))
-    elif name == "repeated":
-        y = y[torch.randint(4, (m,), generator=generator)]
-    elif name == "far":
-        y = y + 1e6
-    elif name == "one outlier":
-        y[7] = 1e7
-    elif name == "line":
-        y = y[:, :1]
-    elif name == "ints":
-        y = y.mul(2).round()
-    elif name == "wide":
-        y = torch.randn(m, 784, generator=generator, dtype=torch.float64)
-    return y
 
 
 def turned(y: Tensor) -> Tensor:

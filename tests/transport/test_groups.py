@@ -5,15 +5,12 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
+from tests.data import normal
 from torchcoreset.transport.groups import far_groups
 from torchcoreset.transport.problem import make_problem
 from torchcoreset.transport.solve import solve_dual
 
 every_power = pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
 def apart(sizes: list[int], counts: list[int], origins: list[list[float]]) -> tuple[Tensor, Tensor]:

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
+from tests.data import normal
 from torchcoreset.testing import DISCRETE_PROBLEMS, E1, LINE_PROBLEMS, line_transport
 from torchcoreset.transport import solver as solver_module
 from torchcoreset.transport.dual.hessian import Curvature, LimitedMemory
@@ -32,10 +33,6 @@ from torchcoreset.transport.solve import solve, solve_dual
 
 every_power = pytest.mark.parametrize("p", [1, 1.5, 2, 3])
 either_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-
-
-def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)).to(dtype)
 
 
 def cost_matrix(x: Tensor, y: Tensor, p: float) -> Tensor:

@@ -7,14 +7,11 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
+from tests.data import normal
 from torchcoreset import Coupling
 from torchcoreset.coresets.algorithms.cells import cell_centres
 
 every_power = pytest.mark.parametrize("p", [1, 1.2, 1.5, 2, 2.5, 3, 4, 8])
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def random_plan(m: int, n: int, seed: int) -> Coupling:

@@ -4,15 +4,11 @@ import itertools
 
 import pytest
 import torch
-from torch import Tensor
 
 import torchcoreset as tc
+from tests.data import normal
 from torchcoreset.coresets.algorithms import fixed_point
 from torchcoreset.coresets.algorithms.fixed_point import FixedPoint
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def run(steps: int, p: float, *, n: int = 8, m: int = 300, seed: int = 0, tolerance: float = 1e-6, weights=None):

@@ -7,12 +7,9 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
+from tests.data import normal
 from torchcoreset.coresets.start.annealing import anneal_free
 from torchcoreset.coresets.start.arrangement import differ, order_on_line, placed
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def cost_in_order(y: Tensor, b: Tensor, order: tuple[int, ...], p: int) -> float:

@@ -3,13 +3,10 @@
 import pytest
 import torch
 
+from tests.data import normal32 as normal
 from torchcoreset.coresets.start.draw import kmeans_plus_plus, repeat_to, separated, start_points
 from torchcoreset.sources import as_source
 from torchcoreset.sources.randomness import make_generator
-
-
-def normal(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def test_a_generator_is_used_as_it_is(generator: torch.Generator) -> None:

@@ -1,11 +1,12 @@
 """The potential to begin with: of fewer points, carried over to all by the samples."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
-from torch import Tensor
 
+from tests.data import normal
 from torchcoreset.transport.dual import coarse_to_fine as multiscale
 from torchcoreset.transport.dual.coarse_to_fine import (
     COARSE,
@@ -34,12 +35,9 @@ def some_engine(
     p: float = 2.0, n: int = 200, m: int = 6000, *, weighted: bool = False, repeats: int = 1
 ) -> DenseEngine:
     generator = torch.Generator().manual_seed(0)
-
-    def normal(*shape: int) -> Tensor:
-        return torch.randn(*shape, dtype=torch.float64, generator=generator)
-
-    x, y = normal(n // repeats, 2).repeat(repeats, 1), 2 * normal(m, 2) + 1
-    weights = (normal(n).abs() + 0.1, normal(m).abs() + 0.1) if weighted else (None, None)
+    draw = partial(normal, generator=generator)
+    x, y = draw(n // repeats, 2).repeat(repeats, 1), 2 * draw(m, 2) + 1
+    weights = (draw(n).abs() + 0.1, draw(m).abs() + 0.1) if weighted else (None, None)
     return DenseEngine(make_problem(x, y, p, *weights))
 
 

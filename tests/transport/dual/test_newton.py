@@ -1,8 +1,11 @@
 """Newton steps on the smoothed semi-dual, and the schedule of the smoothing."""
 
+from functools import partial
+
 import pytest
 import torch
 
+from tests.data import normal
 from torchcoreset.transport.dual import newton as newton_module
 from torchcoreset.transport.dual.hessian import curvature_of
 from torchcoreset.transport.dual.newton import (
@@ -26,11 +29,8 @@ from torchcoreset.transport.problem import make_problem
 @pytest.fixture
 def dense(generator: torch.Generator) -> DenseEngine:
     """12 weighted points and 600 weighted samples in the plane."""
-
-    def normal(*shape: int) -> torch.Tensor:
-        return torch.randn(*shape, dtype=torch.float64, generator=generator)
-
-    return DenseEngine(make_problem(normal(12, 2), normal(600, 2), 2, normal(12).abs() + 0.2, normal(600).abs()))
+    draw = partial(normal, generator=generator)
+    return DenseEngine(make_problem(draw(12, 2), draw(600, 2), 2, draw(12).abs() + 0.2, draw(600).abs()))
 
 
 def test_the_direction_solves_the_newton_system(dense: DenseEngine) -> None:

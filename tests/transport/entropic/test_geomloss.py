@@ -4,17 +4,13 @@ import dataclasses
 
 import pytest
 import torch
-from torch import Tensor
 
+from tests.data import normal32 as normal
 from torchcoreset.transport import Status
 from torchcoreset.transport.cost import as_cost
 from torchcoreset.transport.entropic import geomloss
 from torchcoreset.transport.entropic.sinkhorn import solve_entropic
 from torchcoreset.transport.problem import Problem, make_problem
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def problem(p: float = 2, n: int = 10, m: int = 200, d: int = 2) -> Problem:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.data import normal
 from torchcoreset.transport import Status
 from torchcoreset.transport.cost import as_cost
 from torchcoreset.transport.entropic import evaluation as entropic
@@ -14,10 +15,6 @@ from torchcoreset.transport.entropic.sinkhorn import self_entropic, solve_entrop
 from torchcoreset.transport.problem import Problem, as_float64, make_problem
 
 every_power = pytest.mark.parametrize("p", [1, 1.5, 2, 3])
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def weighted(n: int = 6, m: int = 40, d: int = 2, p: float = 2) -> Problem:

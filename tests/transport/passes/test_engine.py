@@ -1,9 +1,12 @@
 """Hard and soft passes, against brute force and against autograd of the smoothed semi-dual."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import Tensor
 
+from tests.data import normal
 from torchcoreset.transport.passes import dense as dense_module
 from torchcoreset.transport.passes import engine
 from torchcoreset.transport.passes.dense import DenseEngine
@@ -16,12 +19,9 @@ every_power = pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
 def some_problem(p: float, n: int = 6, m: int = 80, seed: int = 0) -> tuple[Problem, Tensor]:
     """A weighted problem in float64, and a potential."""
     generator = torch.Generator().manual_seed(seed)
-
-    def normal(*shape: int) -> Tensor:
-        return torch.randn(*shape, dtype=torch.float64, generator=generator)
-
-    weights = normal(n).square() + 0.1, normal(m).square() + 0.01
-    return make_problem(normal(n, 3), 2 * normal(m, 3), p, *weights), 0.5 * normal(n)
+    draw = partial(normal, generator=generator)
+    weights = draw(n).square() + 0.1, draw(m).square() + 0.01
+    return make_problem(draw(n, 3), 2 * draw(m, 3), p, *weights), 0.5 * draw(n)
 
 
 def cost(problem: Problem) -> Tensor:

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.data import normal
 from torchcoreset.transport import problem as problem_module
 from torchcoreset.transport.passes.dense import DenseEngine, DifferencesEngine
 from torchcoreset.transport.passes.rounding import doubtful
@@ -11,10 +12,6 @@ from torchcoreset.transport.problem import Problem, make_problem, without_offset
 
 every_power = pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
 both_dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
 def far(p: float, dtype: torch.dtype, apart: float, d: int = 3) -> tuple[Problem, Tensor]:

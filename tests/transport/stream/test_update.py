@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.data import normal
 from torchcoreset.testing import NORMAL
 from torchcoreset.transport.cost import as_cost
 from torchcoreset.transport.passes.choose import make_engine
@@ -17,10 +18,6 @@ from torchcoreset.transport.stream.update import advance, advect, begin, chi_squ
 from torchcoreset.transport.support import c_transform
 
 either_power = pytest.mark.parametrize("p", [1, 2])
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def begun(x: Tensor, y: Tensor, p: float = 2) -> tuple[StreamState, Problem]:
