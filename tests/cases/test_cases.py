@@ -4,8 +4,6 @@ import copy
 import io
 import math
 import pickle
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -13,6 +11,7 @@ from torch import Tensor
 
 import torchcoreset as tc
 from tests.data import normal32 as normal
+from tests.processes import run
 from torchcoreset.testing import E1, line_transport
 
 either_power = pytest.mark.parametrize("p", [1, 2])
@@ -314,8 +313,7 @@ assert settings() == before, "call"
 
 
 def test_a32_global_settings_stay_as_they_are() -> None:
-    done = subprocess.run([sys.executable, "-c", A32], capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
+    run(A32)
 
 
 @pytest.mark.parametrize(("p", "expected", "slopes"), [(1, 2.5e7, [0, 0]), (2, 2.49999995e15, [0, -49_999_999])])

@@ -4,8 +4,6 @@ import copy
 import io
 import math
 import pickle
-import subprocess
-import sys
 from contextlib import nullcontext
 
 import numpy as np
@@ -16,15 +14,11 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import torchcoreset as tc
 from tests.data import normal32 as normal
+from tests.processes import run
 from torchcoreset.testing import E1
 
 either_power = pytest.mark.parametrize("p", [1, 2])
 every_algorithm = pytest.mark.parametrize("algorithm", ["fixed_point", "sgd", "gradient"])
-
-
-def run(code: str, timeout: float) -> None:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=timeout)
-    assert done.returncode == 0, done.stderr
 
 
 @either_power

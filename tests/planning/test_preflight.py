@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 import torch
 
 import torchcoreset as tc
+from tests.processes import run
 from torchcoreset.coresets.samples import loaded as held
 
 PROBE = """
@@ -24,7 +23,6 @@ memory = lambda name: next(int(line.split()[1]) for line in open("/proc/self/sta
 before = memory("VmRSS")
 torch.manual_seed(1)
 tc.build_coreset(lambda k: torch.randn(k, d), n, p=p, samples=m, steps=40, tolerance=float(sys.argv[5]))
-# Not ru_maxrss, which remembers the process that this one was forked from.
 print((memory("VmHWM") - before) * 1024)
 """
 
@@ -45,15 +43,7 @@ print((memory("VmHWM") - before) * 1024)
 def test_memory_is_right_to_a_fifth(n: int, m: int, d: int, p: int, tolerance: float) -> None:
     estimate, ratios = tc.preflight(lambda k: torch.randn(k, d), n, p, samples=m).memory, []
     for _ in range(3):  # now and then the system keeps what was given back
-        done = subprocess.run(
-            [sys.executable, "-c", PROBE, *map(str, (n, m, d, p, tolerance))],
-            cwd=Path(__file__).resolve().parents[2],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=200,
-        )
-        ratios.append(int(done.stdout) / estimate)
+        ratios.append(int(run(PROBE, *map(str, (n, m, d, p, tolerance)), timeout=200)) / estimate)
         if 0.8 <= ratios[-1] <= 1.2:
             break
     assert 0.8 <= ratios[-1] <= 1.2, ratios

@@ -1,7 +1,5 @@
 """What `as_source` takes and what it refuses."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +7,7 @@ import torch
 from torch import distributions, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
+from tests.processes import run
 from torchcoreset.sources import TensorSource, as_source
 
 
@@ -87,7 +86,7 @@ import torchcoreset.sources.convert
 assert state() == before
 assert "pandas" not in sys.modules
 """
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=Path(__file__).parents[2], timeout=120)
+    run(script)
 
 
 def test_a_generator_function_has_to_be_called():

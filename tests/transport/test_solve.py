@@ -4,8 +4,6 @@ import functools
 import importlib
 import math
 import statistics
-import subprocess
-import sys
 import warnings
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,6 +17,7 @@ from torch import Tensor
 
 import torchcoreset as tc
 from tests.data import normal
+from tests.processes import run
 from torchcoreset.testing import DISCRETE_PROBLEMS, E1, LINE_PROBLEMS, line_transport
 from torchcoreset.transport import solver as solver_module
 from torchcoreset.transport.dual.hessian import Curvature, LimitedMemory
@@ -556,28 +555,23 @@ def test_equal_calls_give_equal_bits(exact: bool) -> None:
 
 
 PEAK = """
-import resource, sys, torch, torchcoreset as tc
+import sys, torch, torchcoreset as tc
 n, m, d = map(int, sys.argv[1:])
+memory = lambda name: next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name))
 tc.transport(torch.zeros(2, 2).fill_diagonal_(1), torch.rand(64, 2))
 generator = torch.Generator().manual_seed(0)
 x, y = (torch.randn(k, d, generator=generator) for k in (n, m))
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = memory("VmRSS")
 tc.transport(x, y)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+print((memory("VmHWM") - before) / 1024)
 """
 
 
+@pytest.mark.usefixtures("process_memory")
 @pytest.mark.parametrize(("n", "m", "d"), [(64, 4096, 784), (64, 500_000, 2)])
 def test_no_block_of_all_pairs_is_made(n: int, m: int, d: int) -> None:
     # n m d floats would be 822 MB, and n m floats 128 MB beside the masks and copies that come with them
-    done = subprocess.run(
-        [sys.executable, "-c", PEAK, str(n), str(m), str(d)],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    assert float(done.stdout.split()[-1]) < 300
+    assert float(run(PEAK, str(n), str(m), str(d))) < 300
 
 
 LIST_KINDS = ("normal", "clusters", "duplicates", "ties")
