@@ -50,10 +50,10 @@ def ask(capsys, line: str) -> tuple[int, dict]:
 
 @pytest.mark.parametrize("data", ["t.csv --columns a,b,c", "t.parquet --columns a,b,c", "t.npy", "t.npz", "t.pt"])
 def test_every_format_gives_the_same_points(folder, capsys, data):
-    code, said = ask(capsys, f"build {data} --size 4")
+    code, said = ask(capsys, f"build {data} --size 4 --restarts 1")
     assert code == 0
     assert said["bounds"][0] <= said["distance"] == said["bounds"][1]
-    expected = tc.build_coreset(torch.from_numpy(ROWS), 4).coreset
+    expected = tc.build_coreset(torch.from_numpy(ROWS), 4, restarts=1).coreset
     torch.testing.assert_close(tc.Coreset.load("coreset.npz").points, expected.points)
 
 
@@ -61,8 +61,9 @@ def test_every_format_gives_the_same_points(folder, capsys, data):
 def test_every_output_reads_back(folder, capsys, suffix):
     if suffix == ".safetensors":
         pytest.importorskip("safetensors", reason="needs safetensors: pip install 'torchcoreset[safetensors]'")
-    assert main(["build", "t.csv", "--size", "5", "--label", "kind", "--weights", "w", "--out", f"o{suffix}"]) == 0
-    main(["build", "t.csv", "--size", "5", "--label", "kind", "--weights", "w", "--out", "reference.npz"])
+    for out in (f"o{suffix}", "reference.npz"):
+        line = f"build t.csv --size 5 --label kind --weights w --restarts 1 --tolerance 0.1 --out {out}"
+        assert main(line.split()) == 0
     from torchcoreset.app.files.coresets import read_coreset
 
     held, reference = read_coreset(f"o{suffix}"), read_coreset("reference.npz")
@@ -112,6 +113,7 @@ def test_compare_puts_random_rows_behind(folder, capsys):
     assert ours["distance"] < random["distance"]
 
 
+@pytest.mark.slow
 def test_compare_divergences(folder, capsys):
     code, said = ask(capsys, "compare t.npy --size 3 --steps 10 --standardise --samples 100")
     assert code == 0
@@ -133,6 +135,7 @@ def test_push_through_a_network(folder, capsys):
     torch.testing.assert_close(tc.Coreset.load("image.npz").points.float(), expected, check_dtype=False)
 
 
+@pytest.mark.slow
 def test_size(folder, capsys):
     code, said = ask(capsys, "size t.npy --epsilon 1.6 --standardise --max-builds 2 --plot size.png")
     assert (code, said["size"] is None) in ((0, False), (1, True))
@@ -150,6 +153,7 @@ def test_sgd_takes_the_steps_that_it_is_given(folder, capsys):
     assert "ran out" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", ["", " --label label", " --standardise", " --columns x"])
 def test_pictures(folder, options):
     image = pytest.importorskip("PIL.Image", reason="needs pillow")
@@ -240,6 +244,7 @@ def test_a_wrong_configuration(folder, capsys, text, said):
     assert not Path("executed").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["build_ring.yaml", "build_digits_labeled.yaml"])
 def test_the_shipped_configurations_run(tmp_path, monkeypatch, name):
     pytest.importorskip("sklearn", reason="needs scikit-learn for example:digits")
@@ -302,6 +307,7 @@ def test_ctrl_c_leaves_the_best_points(folder, capsys, inherited):
     assert after <= tc.transport(points.detach(), data).value * (1 + 1e-2)
 
 
+@pytest.mark.slow
 def test_a_kill_leaves_a_checkpoint_that_resumes(folder, capsys, inherited):
     process = start(LONG)
     time.sleep(0.3)
@@ -314,6 +320,7 @@ def test_a_kill_leaves_a_checkpoint_that_resumes(folder, capsys, inherited):
     assert tc.Coreset.load("coreset.npz").size == 40
 
 
+@pytest.mark.slow
 def test_a_labelled_run_on_a_part_of_the_rows(folder, capsys):
     code, said = ask(capsys, "build t.csv --columns a,c --label kind --size 6 --samples 100")
     assert code == 0

@@ -8,6 +8,7 @@ import torchcoreset as tc
 from torchcoreset.app.demo import main
 
 
+@pytest.mark.slow
 def test_the_digits(tmp_path, capsys):
     assert main(["--size", "12", "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
@@ -28,6 +29,7 @@ def test_the_coreset_is_the_closer_one(tmp_path, capsys):
     assert float(coreset.split()[2]) < 0.9 * float(subset.split("5)")[1].split()[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("suffix", "p"), [("csv", "2"), ("npy", "1"), ("npz", "2")])
 def test_a_file_of_ones_own(tmp_path, capsys, suffix, p):
     data = np.random.default_rng(0).normal(size=(200, 2)).astype(np.float32)
@@ -79,6 +81,7 @@ def test_semicolons(tmp_path, capsys):
     assert "The coreset is on the rows of the data." in said
 
 
+@pytest.mark.slow
 def test_as_many_points_as_rows(tmp_path, capsys):
     """The coreset lies on the rows, at a distance of 0 that nothing is a multiple of."""
     np.savetxt(tmp_path / "data.csv", np.random.default_rng(0).normal(size=(10, 2)), delimiter=",")

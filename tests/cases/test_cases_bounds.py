@@ -20,6 +20,7 @@ def test_d05_two_groups_far_apart(p: float, truth: float, exact: bool, far: floa
     assert found.lower == pytest.approx(truth, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2, 3])
 @pytest.mark.parametrize("far", [1e4, 1e6, 1e9])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -66,6 +67,7 @@ def test_d06_a_build_of_groups_far_apart() -> None:
     assert again.value < 2  # three points in each group: 0.93 of a normal in the plane
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2])
 @pytest.mark.parametrize(("far", "dtype"), [(1e6, torch.float32), (1e6, torch.float64), (1e12, torch.float64)])
 def test_d06_streams_of_groups_far_apart(p: int, far: float, dtype: torch.dtype) -> None:

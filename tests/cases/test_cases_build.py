@@ -41,6 +41,7 @@ def test_a01_adam_from_a_random_subset_stays_finite(p: int) -> None:
     assert bool(result.transport.potential.isfinite().all())
 
 
+@pytest.mark.slow
 @every_algorithm
 def test_a07_more_points_than_distinct_values(algorithm: str) -> None:
     y = torch.tensor([*range(8), *range(8), 8]).float()
@@ -75,6 +76,7 @@ assert result.status is tc.Status.MAX_STEPS
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("algorithm", "steps"), [("fixed_point", 300), ("gradient", 300)])
 def test_a08_identical_rows_end_in_time(algorithm: str, steps: int) -> None:
     run(A08_SAME.format(algorithm=algorithm, steps=steps), timeout=60)
@@ -177,6 +179,7 @@ def test_a20_copies_of_a_fitted_coreset() -> None:
         assert tc.wasserstein(result.coreset.points, E1.samples, 1).item() == expected
 
 
+@pytest.mark.slow
 @every_algorithm
 @pytest.mark.parametrize(("p", "best", "value"), [(1, 0, 25), (2, 25, 1875)])
 def test_a23_one_point_is_the_median_or_the_mean(algorithm: str, p: int, best: float, value: float) -> None:
@@ -186,6 +189,7 @@ def test_a23_one_point_is_the_median_or_the_mean(algorithm: str, p: int, best: f
     assert result.transport.value == pytest.approx(value, rel=1e-2)
 
 
+@pytest.mark.slow
 @every_algorithm
 @either_power
 def test_a23_the_centre_of_a_square(algorithm: str, p: int) -> None:
@@ -267,6 +271,7 @@ def test_a32_global_settings_stay_as_they_are() -> None:
     run(A32, timeout=120)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["auto", "sgd", "gradient"])
 def test_a36_a_sorted_tensor_is_shuffled(algorithm: str) -> None:
     y = torch.cat((torch.zeros(500), torch.full((500,), 10.0)))
@@ -296,6 +301,7 @@ def test_a38_an_empty_batch(algorithm: str) -> None:
         tc.build_coreset(torch.zeros(0, 2), 3, algorithm=algorithm)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["spread", "two values"])
 def test_a39_no_decay_by_default(name: str) -> None:
     y = 100 + (torch.linspace(-1, 1, 64) if name == "spread" else torch.tensor([-1.0, 1.0]).repeat(32))
@@ -306,6 +312,7 @@ def test_a39_no_decay_by_default(name: str) -> None:
     assert abs(decayed.coreset.points.item() - 100) > 0.5, "the contrast: weight decay biases the points"
 
 
+@pytest.mark.slow
 @every_algorithm
 def test_a41_one_hot_rows(algorithm: str) -> None:
     result = tc.build_coreset(torch.eye(2), 1, algorithm=algorithm)

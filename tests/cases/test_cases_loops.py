@@ -144,6 +144,7 @@ torch.distributed.destroy_process_group()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.distributed
 def test_a19_data_parallel_ranks_keep_equal_points() -> None:
     """Solved and online, with and without buffers that are sent to all."""
@@ -169,12 +170,13 @@ def test_a24_the_distance_to_a_batch_is_larger_than_to_the_distribution(p: int, 
     assert loss.eval()(x, torch.tensor([0.0, 1.0])).item() == pytest.approx(0, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_a24_a_running_potential_has_no_bias() -> None:
     x, generator = torch.tensor([0.0, 1.0]), torch.Generator().manual_seed(0)
     loss, values = tc.CoresetLoss(p=2, online=True), []
-    for batch in torch.randint(2, (3000, 2), generator=generator).float():
+    for batch in torch.randint(2, (1500, 2), generator=generator).float():
         values.append(loss(x, batch).item())
-    assert sum(values[-2000:]) / 2000 == pytest.approx(0, abs=0.03), "0.25 where each batch is solved"
+    assert sum(values[-1000:]) / 1000 == pytest.approx(0, abs=0.03), "0.25 where each batch is solved"
     assert loss.last.estimate == pytest.approx(0, abs=0.05)
 
 
@@ -202,6 +204,7 @@ def test_a22_views_online(p: int, form: str) -> None:
     assert torch.equal(base, base_before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "best"), [(1, 0.0), (2, 25.0)])
 def test_a23_one_point_online_is_the_mean_or_the_median(p: int, best: float) -> None:
     rows, points = torch.tensor([0.0, 0.0, 0.0, 100.0]), nn.Parameter(torch.tensor([50.0]))
@@ -258,12 +261,14 @@ for p in (1, 2):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_a33_deterministic_mode_raises_nothing_and_gives_equal_bits(device: str, monkeypatch) -> None:
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     run(A33, device, timeout=300)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`torch.jit", "ignore:The .grad attribute of a Tensor that is not a leaf")
 @pytest.mark.parametrize("inside", ["loss", "step"])
 @either_loss

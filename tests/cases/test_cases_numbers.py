@@ -254,6 +254,7 @@ def test_a_file_whose_later_blocks_hold_larger_numbers_is_one_table(suffix, tmp_
 # Rows of a list, batches of an iterator.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("container", [list, tuple, deque])
 @pytest.mark.parametrize(
     "row", [np.asarray, torch.from_numpy, list, pd.Series], ids=["array", "tensor", "list", "Series"]
@@ -411,6 +412,7 @@ ENDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "scale"), ENDS, ids=str)
 def test_the_scale_of_the_data_is_no_matter(dtype, scale):
     y = (scale * torch.randn(100, 2, generator=seeded(), dtype=torch.float64)).to(dtype)
@@ -493,6 +495,7 @@ def without_defaults(tmp_path_factory):
     return everything(tmp_path_factory.mktemp("plain"))
 
 
+@pytest.mark.slow
 def test_a_default_device_does_not_reach_inside(without_defaults, tmp_path):
     with torch.device("meta"):
         assert everything(tmp_path) == without_defaults

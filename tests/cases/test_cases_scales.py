@@ -92,6 +92,7 @@ def test_d17_a_loop_that_succeeds_goes_on(backend: str, options: dict[str, float
             assert value == pytest.approx(distance**p, rel=1e-2, abs=1e-15)
 
 
+@pytest.mark.slow
 def test_d18_few_samples_a_point_have_several_starts() -> None:
     y = np.random.default_rng(0).normal(size=(20, 2))
     found = [tc.build_coreset(y, 5, seed=seed) for seed in range(10)]
@@ -120,6 +121,7 @@ def test_d19_weights_in_any_order(seed: int) -> None:
     assert tc.build_coreset(few, 20, 1, weights=weights).transport.value < 1.005 * in_order
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_d19_in_the_plane(seed: int) -> None:
     """Before, 5 to 11 % above k-means, whose shares these are."""

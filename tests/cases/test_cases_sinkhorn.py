@@ -108,6 +108,7 @@ assert abs(tc.sinkhorn_divergence(x, y, blur=0.05, engine="dense").item() / 2 - 
 """
 
 
+@pytest.mark.slow
 @pytest.mark.keops
 def test_a09_a_cache_that_cannot_be_written_to(tmp_path: Path) -> None:
     blocked = tmp_path / "file"

@@ -297,6 +297,7 @@ def table(rows: int = 200, d: int = 2, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(rows, d))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fitted", [False, True], ids=["stream", "fit"])
 @pytest.mark.parametrize(("name", "value"), [("p", 1), ("n_points", 7)])
 def test_d32_what_points_belong_to_may_not_change_between_batches(fitted: bool, name: str, value: int) -> None:

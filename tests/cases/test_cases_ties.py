@@ -38,6 +38,7 @@ def one_hot(rows: int = 2000, classes: int = 6) -> Tensor:
 # D10: the fixed point reaches 0 on three atoms, and 0.0403 on six.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_sgd_on_three_atoms(seed: int) -> None:
     result = tc.build_coreset(Y, 10, algorithm="sgd", seed=seed, steps=300)
@@ -75,6 +76,7 @@ def test_sgd_on_one_hot_rows_reaches_the_fixed_point() -> None:
     assert tc.build_coreset(y, 12, algorithm="sgd").transport.value < 1.01 * best
 
 
+@pytest.mark.slow
 def test_sgd_on_integers_in_the_plane() -> None:
     y = torch.from_numpy(np.random.default_rng(1).integers(0, 3, (600, 2)).astype(float))
     ends = [tc.build_coreset(y, 7, init="random", seed=seed).transport.value for seed in range(3)]
@@ -147,6 +149,7 @@ def test_counts_are_right_to_within_a_sample(n: int, m: int) -> None:
 # D15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2])
 @pytest.mark.parametrize("start", [[-200.0, -199.0], [-2e4, 1e4]])
 def test_a_far_start_arrives(p: int, start: list[float]) -> None:

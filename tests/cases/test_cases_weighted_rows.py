@@ -75,6 +75,7 @@ def coverage(draw: Draw, count: int, p: int, seeds: range, **options) -> float:
     return sum(one.lower <= truth <= one.upper for one in found) / len(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 def test_d01_d03_intervals_from_weighted_rows_hold(name: str) -> None:
     """95 %: of 40 intervals at least 35 hold but in one of 10,000 cases."""
@@ -189,6 +190,7 @@ def exponential(y: Tensor) -> Tensor:
     return y[:, 0].exp()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["one", "light", "wider"])
 def test_d02_the_error_of_a_mean(name: str) -> None:
     """Of y^2: 1, and the points say 2/3. Of 25 intervals 21 hold but once in 300 times at 95 %."""
@@ -198,6 +200,7 @@ def test_d02_the_error_of_a_mean(name: str) -> None:
     assert sum(one.lower <= 1 / 3 <= one.upper for one in found) >= 21
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("points", [torch.zeros(1, 1).double(), THREE], ids=["one", "three"])
 @pytest.mark.parametrize("calls", [30, 200])
 def test_d20_the_error_of_a_skewed_mean(points: Tensor, calls: int) -> None:
@@ -281,6 +284,7 @@ def test_a_size_from_weighted_rows() -> None:
     assert found.certificate.effective_samples < found.certificate.samples
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights_are", ["importance", "counts"])
 def test_divergences_on_weighted_rows(weights_are: str) -> None:
     """As many rows about 0 as about 3, which weigh a third: three of four points are about 0."""
@@ -337,6 +341,7 @@ def test_rows_that_come_again_are_no_fresh_rows(sampler: dict) -> None:
     assert tc.certify(THREE, once).samples == 200
 
 
+@pytest.mark.slow
 def test_d04_the_command_that_a_build_prints(tmp_path, monkeypatch, capsys) -> None:
     """What was used to build is remembered whole: weights, split and scaling."""
     from torchcoreset.app.cli import main

@@ -13,7 +13,7 @@ import torchcoreset as tc
 from tests.data import Rows
 from tests.data import normal32 as normal
 from torchcoreset.coresets.samples.loaded import LINE_HELD, loaded_rows
-from torchcoreset.testing import BEST_KNOWN, E1, NORMAL
+from torchcoreset.testing import E1, NORMAL
 from torchcoreset.transport.ranks.shard import total_of
 
 ALGORITHMS = ("fixed_point", "sgd", "gradient")
@@ -25,10 +25,11 @@ STANDARD = torch.distributions.Normal(0.0, 1.0)
 PLANE = normal(300, 2)
 
 
-@either_power
-@pytest.mark.parametrize("n", [10, 50])
-def test_the_normal_distribution_to_one_percent(p: int, n: int) -> None:
-    result = tc.build_coreset(STANDARD, n, p)
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "p", "samples"), [(10, 1, 20_000), (10, 2, None), (50, 1, 100_000), (50, 2, 100_000)])
+def test_the_normal_distribution_to_one_percent(n: int, p: int, samples: int | None) -> None:
+    """By the sample that is the default, and by one whose own error is below a half of that."""
+    result = tc.build_coreset(STANDARD, n, p, samples=samples)
     assert result.status is tc.Status.CONVERGED
     assert NORMAL.value(result.coreset.points, p) <= 1.01 * NORMAL.optimal_value(n, p)
 
@@ -42,23 +43,6 @@ def test_the_optimum_of_the_samples_on_the_line(p: int, seed: int) -> None:
     centres = cells.mean(1) if p == 2 else cells.median(1).values
     best = float((cells - centres[:, None]).abs().pow(p).mean())
     assert best * (1 - 1e-9) <= result.transport.value <= 1.005 * best
-
-
-def test_the_normal_distribution_in_the_plane() -> None:
-    plane = torch.distributions.Normal(torch.zeros(2), torch.ones(2))
-    fresh = normal(500_000, 2, seed=99)
-    values = []
-    for seed in range(3):
-        coreset = tc.build_coreset(plane, 10, seed=seed, samples=30_000).coreset
-        values.append(tc.transport(coreset.points, fresh).value)
-    # The standard error of a value on the fresh sample is 0.1 %; that of the known one is 0.5 % at most.
-    assert min(values) == pytest.approx(BEST_KNOWN["normal"][10].value, rel=1e-2)
-
-
-def test_pendigits(data_dir) -> None:
-    x = np.load(data_dir / "pendigits.npz", allow_pickle=False)["X"]
-    results = [tc.build_coreset(x, 10, seed=seed) for seed in range(4)]
-    assert min(result.transport.value for result in results) <= 4930
 
 
 @every_algorithm
@@ -96,6 +80,7 @@ def test_every_kind_of_source(kind: str, algorithm: str) -> None:
     assert len(result.history) == 4
 
 
+@pytest.mark.slow
 def test_a_table_is_the_same_in_every_form() -> None:
     expected = tc.build_coreset(PLANE, 5).coreset.points
     for kind in ("array", "frame", "tensor dataset", "source"):
@@ -129,6 +114,7 @@ def test_sgd_on_an_iterator_that_ends_is_measured_on_a_whole_batch() -> None:
     assert result.transport.plan.shape[0] >= 100, "three rows that were left over say nothing about the points"
 
 
+@pytest.mark.slow
 @either_power
 @pytest.mark.parametrize("algorithm", ["fixed_point", "gradient"])
 @pytest.mark.parametrize("d", [1, 2])
@@ -389,6 +375,7 @@ def test_constant_data(algorithm: str, value: float) -> None:
     assert result.transport.value == 0
 
 
+@pytest.mark.slow
 @every_algorithm
 @either_power
 def test_more_points_than_rows(algorithm: str, p: int) -> None:
@@ -398,6 +385,7 @@ def test_more_points_than_rows(algorithm: str, p: int) -> None:
     assert result.transport.value < tc.transport(PLANE[:5].mean(0, keepdim=True), PLANE[:5], p).value
 
 
+@pytest.mark.slow
 def test_as_many_points_as_rows() -> None:
     result = tc.build_coreset(PLANE[:20], 20)
     assert result.transport.value <= 1e-12
@@ -420,11 +408,12 @@ def test_many_dimensions(algorithm: str) -> None:
     assert result.transport.value <= float(y.var(0, unbiased=False).sum())
 
 
+@pytest.mark.slow
 @every_algorithm
 @pytest.mark.parametrize("p", [1, 2, 3])
 @pytest.mark.parametrize("factor", [0.125, 1024])
 def test_scaled_data_give_scaled_points(algorithm: str, p: int, factor: float) -> None:
-    settings = {"p": p, "algorithm": algorithm, "steps": 12}
+    settings = {"p": p, "algorithm": algorithm, "steps": 12, "restarts": 2}
     plain, scaled = (tc.build_coreset(PLANE * s, 4, **settings) for s in (1, factor))
     error = 1e-3 if algorithm == "gradient" else 0  # Adam's eps is no length; powers of two round nothing else
     torch.testing.assert_close(scaled.coreset.points / factor, plain.coreset.points, rtol=0, atol=error)
@@ -432,10 +421,11 @@ def test_scaled_data_give_scaled_points(algorithm: str, p: int, factor: float) -
     assert len(scaled.history) == len(plain.history)
 
 
+@pytest.mark.slow
 @every_algorithm
 @either_power
 def test_shifted_data_give_shifted_points(algorithm: str, p: int) -> None:
-    settings = {"p": p, "algorithm": algorithm, "steps": 12}
+    settings = {"p": p, "algorithm": algorithm, "steps": 12, "restarts": 2}
     plain, shifted = (tc.build_coreset(PLANE.double() + shift, 4, **settings) for shift in (0, 8))
     torch.testing.assert_close(shifted.coreset.points - 8, plain.coreset.points, rtol=0, atol=1e-6)
 

@@ -14,6 +14,7 @@ def rows() -> list[tc.Comparison]:
     return tc.compare_divergences(normal(400, 2), 8, blurs=[0.05, 1.0, 20.0], steps=150)
 
 
+@pytest.mark.slow
 def test_one_row_for_each_divergence(rows: list[tc.Comparison]) -> None:
     assert [(row.divergence, row.p, row.blur, row.debias) for row in rows] == [
         ("wasserstein", 1, None, True),

@@ -29,6 +29,7 @@ def test_equal_gives_classes_the_same() -> None:
     torch.testing.assert_close(shares, torch.tensor([0.5, 0.5], dtype=torch.float64), atol=1e-6, rtol=0)
 
 
+@pytest.mark.slow
 def test_each_class_is_a_coreset_of_its_rows() -> None:
     found = tc.build_labeled_coreset(X, Y, 8, p=1, seed=5)
     alone = tc.build_coreset(X[Y == 1], found.results[1].coreset.size, p=1, seed=6)
@@ -42,6 +43,7 @@ def test_weights_count_like_rows() -> None:
     assert found.weights.tolist() == pytest.approx([0.25] * 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("samples", "allocation", "rows"),
     [
@@ -55,15 +57,16 @@ def test_weights_count_like_rows() -> None:
     ],
 )
 def test_samples_are_those_of_all_classes(samples: int | None, allocation: str, rows: list[int]) -> None:
-    found = tc.build_labeled_coreset(X, Y, 10, allocation, samples=samples)
+    found = tc.build_labeled_coreset(X, Y, 10, allocation, samples=samples, restarts=1)
     assert [len(result.transport.transform) for result in found.results] == rows
-    whole = tc.build_labeled_coreset(X, Y, 10, allocation)
+    whole = tc.build_labeled_coreset(X, Y, 10, allocation, restarts=1)
     assert torch.equal(found.weights, whole.weights)
     assert torch.equal(found.class_of, whole.class_of)
     if sum(rows) == 400:
         assert torch.equal(found.points, whole.points)
 
 
+@pytest.mark.slow
 def test_samples_of_weighted_rows_follow_the_weights() -> None:
     weights = (X[:, 0] > 0).float()
     found = tc.build_labeled_coreset(X, Y, 6, sample_weights=weights, samples=80)
@@ -145,7 +148,7 @@ def test_a_step_has_points_for_a_callback_and_none_in_the_history() -> None:
 def test_a_file_keeps_the_labels(tmp_path, suffix, y) -> None:
     if suffix == ".safetensors":
         pytest.importorskip("safetensors", reason="needs safetensors")
-    found = tc.build_labeled_coreset(X, y, 5)
+    found = tc.build_labeled_coreset(X, y, 5, restarts=1)
     found.save(tmp_path / f"c{suffix}")
     again = tc.LabeledCoreset.load(tmp_path / f"c{suffix}")
     assert repr(again) == repr(found)

@@ -85,6 +85,7 @@ def test_a_logger_hears_of_every_step() -> None:
     assert mlflow.metrics == [("value", step.value, step.step) for step in result.history]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # other libraries deprecate what they use
 def test_the_blocks_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ot", "geomloss", "sklearn", "pandas", "safetensors", "tensorboard"):

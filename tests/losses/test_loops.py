@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 import torchcoreset as tc
 from tests.data import normal32 as normal
+from tests.processes import run
 from torchcoreset.testing import E1
 
 DIVERGENCES = {
@@ -147,8 +148,8 @@ def test_a_compiled_step_equals_the_eager_one(divergence: str) -> None:
         def step(x: Tensor, y: Tensor, loss: tc.CoresetLoss = loss, layer: nn.Linear = layer) -> Tensor:
             return 2 * loss(1.0 * x, layer(y).tanh()) + 0.1 * x.square().mean()
 
-        run = torch.compile(step, backend="eager") if compiled else step
-        values = loop(points, run, [normal(rows, 2, seed=rows + i) for i, rows in enumerate((32, 32, 17, 32, 17))])
+        called = torch.compile(step, backend="eager") if compiled else step
+        values = loop(points, called, [normal(rows, 2, seed=rows + i) for i, rows in enumerate((32, 32, 17, 32, 17))])
         results.append((torch.tensor(values), points.detach(), loss.potential, layer.weight.grad))
     for eager, other in zip(*results, strict=True):
         torch.testing.assert_close(other, eager, rtol=1e-4, atol=1e-6)
@@ -181,8 +182,8 @@ def test_a_step_compiled_by_the_default_backend_equals_the_eager_one() -> None:
         def step(x: Tensor, y: Tensor, loss: tc.CoresetLoss = loss) -> Tensor:
             return loss(x.sin(), y.cos())
 
-        run = torch.compile(step) if compiled else step
-        results.append((loop(points, run, [normal(rows, 2, seed=rows) for rows in (32, 17)]), loss.potential))
+        called = torch.compile(step) if compiled else step
+        results.append((loop(points, called, [normal(rows, 2, seed=rows) for rows in (32, 17)]), loss.potential))
     assert results[1][0] == pytest.approx(results[0][0], rel=1e-4)
     torch.testing.assert_close(results[1][1], results[0][1], rtol=1e-4, atol=1e-6)
 
@@ -243,7 +244,10 @@ assert points.isfinite().all()
 
 @pytest.mark.parametrize("how", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_loader_workers_after_the_threads_are_warm(how: str, tmp_path: Any) -> None:
-    """Case A31, in a process of its own: what hangs is stopped."""
+    """Case A31, in a process of its own: what hangs is stopped. Workers that are spawned read a script."""
+    if how == "fork":
+        run(WORKERS.format(how=how))
+        return
     script = tmp_path / "loop.py"
     body = WORKERS.format(how=how).replace("\n", "\n    ")
     script.write_text(f"def main():{body}\nif __name__ == '__main__':\n    main()\n")

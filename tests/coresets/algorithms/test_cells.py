@@ -48,6 +48,7 @@ def test_p2_is_the_mean_of_the_cells() -> None:
         torch.testing.assert_close(cell_centres(x, y, plan, 2), expected, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 1.5, 3])
 def test_repetition_converges_to_the_minimiser(p: float) -> None:
     x, y, plan = normal(4, 2), normal(50, 2, seed=1), random_plan(50, 4, 2)

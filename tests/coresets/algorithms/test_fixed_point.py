@@ -33,6 +33,7 @@ def test_plain_repetition_never_rises_by_more_than_the_gap(p: float, tolerance: 
     assert results[-1].value < 0.9 * results[0].value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2, 3])
 def test_longer_steps_are_lower_after_ten_of_them_than_plain_repetition(p: float, monkeypatch) -> None:
     def reached() -> float:

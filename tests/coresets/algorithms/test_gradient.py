@@ -20,6 +20,7 @@ def plane() -> Tensor:
     return torch.randn(100, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize("p", [1, 2])
 def test_every_optimizer_comes_near_the_fixed_point(name: str, p: int) -> None:
@@ -33,6 +34,7 @@ def test_every_optimizer_comes_near_the_fixed_point(name: str, p: int) -> None:
     assert result.transport.value <= min(step.value for step in result.history) * (1 + 1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2])
 def test_the_default_optimizer_has_converged_when_it_says_so(p: int) -> None:
     result = tc.build_coreset(torch.distributions.Normal(0.0, 1.0), 10, p, algorithm="gradient", seed=0, samples=30_000)

@@ -86,6 +86,7 @@ def test_points_without_weight_stay() -> None:
     assert bool(descent.finish().isfinite().all())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2])
 def test_the_normal_distribution_to_one_percent(p: int) -> None:
     result = tc.build_coreset(torch.distributions.Normal(0.0, 1.0), 10, p, algorithm="sgd", samples=1000, steps=400)
@@ -93,6 +94,7 @@ def test_the_normal_distribution_to_one_percent(p: int) -> None:
     assert NORMAL.value(result.coreset.points, p) <= 1.01 * NORMAL.optimal_value(10, p)
 
 
+@pytest.mark.slow
 def test_small_batches_do_no_harm() -> None:
     excess = []
     for seed in range(3):

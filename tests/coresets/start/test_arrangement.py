@@ -68,6 +68,7 @@ def test_weights_differ_among_those_that_are_any() -> None:
     assert differ(torch.tensor([0.5, 0.1, 0.4]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2])
 @pytest.mark.parametrize("seed", range(3))
 def test_clusters_of_unequal_mass_get_the_points_of_their_mass(p: int, seed: int) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 import torchcoreset as tc
 from torchcoreset.coresets.start.restarts import Start
 from torchcoreset.sources import as_source
+from torchcoreset.testing import BEST_KNOWN
 
 either_power = pytest.mark.parametrize("p", [1, 2])
 
@@ -24,6 +25,7 @@ def start(size: int = 6, **settings) -> Start:
     )
 
 
+@pytest.mark.slow
 def test_the_unit_square() -> None:
     """Median of 3 seeds on 30,000 samples of a grid, whose own error is below 0.01 %."""
     axis = (torch.arange(173) + 0.5) / 173
@@ -32,14 +34,17 @@ def test_the_unit_square() -> None:
     assert median(values) <= 1.005 * 0.017229
 
 
+@pytest.mark.slow
 def test_pendigits_reaches_the_best_known_value(data_dir) -> None:
     """Median of 3 seeds; single random starts end at up to 5,020."""
     x = np.load(data_dir / "pendigits.npz", allow_pickle=False)["X"]
-    values = [tc.build_coreset(x, 10, seed=seed).transport.value for seed in range(3)]
-    assert median(values) <= 1.005 * 4906.5
-    assert max(values) < 5000
+    values = [tc.build_coreset(x, 10, seed=seed).transport.value for seed in range(4)]
+    assert median(values[:3]) <= 1.005 * 4906.5
+    assert max(values[:3]) < 5000
+    assert min(values) <= 4930
 
 
+@pytest.mark.slow
 def test_the_normal_distribution_in_the_plane() -> None:
     """Median of 3 seeds, on 40,000 samples; the coreset is measured on 400,000 others."""
     plane = torch.distributions.Normal(torch.zeros(2), torch.ones(2))
@@ -51,11 +56,14 @@ def test_the_normal_distribution_in_the_plane() -> None:
         coreset = tc.build_coreset(plane, 10, samples=40_000, seed=seed).coreset
         values.append(tc.transport(coreset.points, fresh).value)
     assert median(values) <= 1.01 * 0.34916 + max(0.0, error)
+    # The standard error of a value on the fresh sample is 0.1 %; that of the known one is 0.5 % at most.
+    assert min(values) == pytest.approx(BEST_KNOWN["normal"][10].value, rel=1e-2)
 
 
+@pytest.mark.slow
 @either_power
 def test_annealed_starts_beat_random_ones(p: int) -> None:
-    y = uniform(1000, 2)
+    y = uniform(600, 2)
     one, many = (
         [tc.build_coreset(y, 12, p, init=init, seed=seed).transport.value for seed in range(5)]
         for init in ("random", "annealed")
@@ -64,10 +72,11 @@ def test_annealed_starts_beat_random_ones(p: int) -> None:
     assert max(many) < max(one)
 
 
+@pytest.mark.slow
 @either_power
 @pytest.mark.parametrize("init", ["random", "kmeans++", "annealed"])
 def test_several_starts_are_no_worse_than_one_on_average(p: int, init: str) -> None:
-    y = uniform(900, 2, seed=1)
+    y = uniform(400, 2, seed=1)
     one, several = (
         [tc.build_coreset(y, 7, p, init=init, restarts=restarts, seed=seed).transport.value for seed in range(5)]
         for restarts in (1, 6)
@@ -90,6 +99,7 @@ def test_few_points_start_more_often(size: int, count: int) -> None:
     assert start(size, restarts=3)._count() == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("init", ["annealed", "random", "kmeans++"])
 @pytest.mark.parametrize("restarts", [None, 1, 3])
 def test_a_seed_reproduces_bit_for_bit(init: str, restarts: int | None) -> None:
