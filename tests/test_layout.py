@@ -44,12 +44,12 @@ MAY_IMPORT = {
 }
 # The same for the rooms of a layer that has some. Modules beside a room may import it, and be imported from it.
 ROOMS_MAY_IMPORT = {
-    "transport/passes": {"ranks"},
+    "transport/passes": set(),
     "transport/flow": {"passes"},
     "transport/dual": {"passes", "flow"},
     "transport/stream": {"passes", "dual", "flow"},
     "transport/entropic": {"passes", "dual"},
-    "transport/ranks": {"passes", "flow"},
+    "transport/ranks": {"passes", "dual", "flow"},
     "sources/tables": set(),
     "sources/batches": {"tables"},
     "sources/files": {"tables"},

@@ -14,7 +14,7 @@ from tests.data import Rows
 from tests.data import normal32 as normal
 from torchcoreset.coresets.samples.loaded import LINE_HELD, loaded_rows
 from torchcoreset.testing import E1, NORMAL
-from torchcoreset.transport.ranks.shard import total_of
+from torchcoreset.transport.ranks.call import total_of
 
 ALGORITHMS = ("fixed_point", "sgd", "gradient")
 every_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS)

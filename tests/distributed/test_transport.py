@@ -8,8 +8,9 @@ from torch import Tensor
 
 import torchcoreset as tc
 from torchcoreset.errors import RankError
+from torchcoreset.transport.ranks.call import problem_on
 from torchcoreset.transport.ranks.group import Ranks
-from torchcoreset.transport.ranks.shard import problem_on
+from torchcoreset.transport.ranks.shard import engine_on
 
 from .pair import Pair
 
@@ -138,8 +139,8 @@ def test_rows_of_every_width_are_gathered(pair: Pair, rows: int) -> None:
 def divide(rank: int, received: list[Tensor], excess: Tensor) -> Tensor:
     x, y = cloud(len(excess), 2), cloud(10, 2, seed=1)
     ranks = Ranks(torch.distributed.group.WORLD)
-    shard = problem_on(ranks, "tests", x, y, 2)
-    return shard.own_excess(received[rank], excess)
+    shard, _ = problem_on(ranks, "tests", x, y, 2, None, None, lambda _: None)
+    return engine_on(ranks, "dense")(shard, torch.inf).own_excess(received[rank], excess)
 
 
 def test_a_surplus_is_divided_between_the_ranks(pair: Pair) -> None:

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from torch import Generator, Tensor
@@ -16,7 +17,7 @@ from ..sources import Source, SourceExhausted, as_source, fingerprint_of, make_g
 from ..tensors import check_count, is_real, real_tensor, wide_enough
 from ..transport import Status, Transport, as_table, check_power, report_unconverged, solve
 from ..transport.passes import check_engine
-from ..transport.ranks import Ranks, as_ranks, mark, problem_on, told_to
+from ..transport.ranks import Ranks, as_ranks, mark, solve_on, told_to
 from ..transport.stream import StreamTransport
 from .algorithms import AveragedFixedPoint, FixedPoint, GradientDescent, OptimizerFactory, StochasticDescent, averaging
 from .coreset import Coreset
@@ -316,9 +317,11 @@ class _Run:
         self, points: Tensor, b: Tensor, y: Tensor, a: Tensor | None, potential: Tensor | None = None
     ) -> BuildResult:
         """The finished coreset with its transport to all samples held, solved from a potential of nearby points."""
-        problem = problem_on(self.ranks, "build_coreset", points, y, self.p, b, a, state=potential)
         accuracy = max(self.tolerance, 1e-6)
-        transport = solve(problem, tolerance=accuracy, exact=False, start=potential, max_steps=100, engine=self.engine)
+        run = partial(solve, tolerance=accuracy, exact=False, start=potential, max_steps=100)
+        _, transport = solve_on(
+            self.ranks, "build_coreset", run, points, y, self.p, b, a, engine=self.engine, state=potential
+        )
         if transport.status is not Status.CONVERGED:
             report_unconverged(transport, accuracy, exact=False)
         coreset = Coreset(points, b)

@@ -66,7 +66,7 @@ from ..sources import Source, as_source, make_generator
 from ..tensors import check_count, is_real
 from ..transport import Cost, Problem, as_cost, make_problem
 from ..transport.passes import LaguerreCells, check_engine, chunk_elements, make_engine
-from ..transport.ranks import Ranks, agreed, as_ranks, mark, told_to
+from ..transport.ranks import Ranks, agree, as_ranks, mark, told_to
 from .bounds import Moments, bernstein, clt, hoeffding, warn_of_weights
 from .certificate import ASYMPTOTIC, UNSEEN, Certificate
 from .evaluation import (
@@ -239,7 +239,7 @@ def inputs(
         facts = (*points.x.shape, torch.finfo(points.x.dtype).eps, mark(points.x), mark(points.b))
         return (points, read), facts
 
-    points, read = agreed(ranks, call, prepare, SAME, WHY, settings)
+    (points, read), _ = agree(ranks, call, prepare, same=SAME, why=WHY, settings=settings)
     if saw_the_source(points, read):
         warn_user(UserWarning(SEEN))
     return points, read
@@ -295,7 +295,7 @@ def one_pass(
     if ranks is None:
         read()
     else:
-        ranks.agree("certify", read, 0, WHY)
+        agree(ranks, "certify", read, why=WHY)
         statistics.join(ranks)
         moments = moments.joined(ranks)
         if fresh.weighted:

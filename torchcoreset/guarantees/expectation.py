@@ -39,7 +39,7 @@ from ..sources import make_generator
 from ..tensors import check_count, is_real
 from ..transport import DISTANCE, make_problem
 from ..transport.passes import check_engine, make_engine
-from ..transport.ranks import Ranks, agreed, as_ranks, mark, told_to
+from ..transport.ranks import Ranks, agree, as_ranks, mark, told_to
 from .bounds import Moments, hall, size_of
 from .certificate import Certificate
 from .certify import FEWEST, Batch, check_confidence, inputs, make_certificate, one_pass
@@ -147,7 +147,7 @@ def expectation_error(
             double = _DoubleSample(f, points, calls, engine)
             return double, (mark(double.at_points),)
 
-        double = agreed(ranks, "expectation_error", prepare, ("f at the points",), WHY)
+        double, _ = agree(ranks, "expectation_error", prepare, same=("f at the points",), why=WHY)
         passed = one_pass(points, read, DISTANCE, samples, make_generator(seed), engine, look=double.start, ranks=ranks)
         if ranks is not None:
             double.join(ranks)

@@ -28,7 +28,7 @@ from ..sources import make_generator
 from ..tensors import check_count, is_real
 from ..transport import Cost, as_cost, make_problem, solve
 from ..transport.passes import check_engine, make_engine
-from ..transport.ranks import Ranks, agreed, as_ranks, mark, told_to
+from ..transport.ranks import Ranks, agree, as_ranks, mark, told_to
 from .bounds import Moments
 from .certificate import Certificate
 from .certify import Batch, Pass, check_confidence, inputs, make_certificate, one_pass
@@ -123,7 +123,7 @@ def certify_pushforward(
             images = image_of(network, points.x, "network")
             return Points(images, points.b, None), (mark(images),)
 
-        image = agreed(ranks, "certify_pushforward", prepare, ("images of the points",), WHY)
+        image, _ = agree(ranks, "certify_pushforward", prepare, same=("images of the points",), why=WHY)
         pushed = _Images(network, image, cost, engine)
         passed = one_pass(
             points, read, cost, samples, make_generator(seed), engine,

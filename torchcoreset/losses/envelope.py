@@ -25,7 +25,6 @@ from torch import Tensor
 from ..modes import solver_modes
 from ..outside_compile import outside_compile
 from ..transport import Cost, Coupling, Problem
-from ..transport.ranks import Shard
 
 Inputs = tuple[Tensor, Tensor, "Tensor | None", "Tensor | None"]  # points, samples and the weights of both
 Needed = tuple[bool, bool, bool, bool]
@@ -220,17 +219,18 @@ def solved_plan(
     transform: Tensor,
     x: Tensor,
     y: Tensor,
+    total: Callable[..., tuple[Tensor, ...]] | None = None,
 ) -> Solved:
     """The derivatives of sum pi c at a plan, its potential (n,) and its transform (m,).
 
-    Where a problem lies on several ranks, the gradient in the points is added up over them at once: a backward that
-    waited for other ranks would hang whenever one of them has no use for it.
+    Where a problem lies on several ranks, over which `total` adds up sums, the gradient in the points is added up at
+    once: a backward that waited for other ranks would hang whenever one of them has no use for it.
     """
     cost, union, summed = problem.cost, None, None
-    if isinstance(problem, Shard):
+    if total is not None:
         part, _ = position_gradients(x, y, plan, cost, True, False)
         assert part is not None
-        summed, mean = problem.ranks.total(part, problem.a @ transform)
+        summed, mean = total(part, problem.a @ transform)
         union = (float(mean), float(problem.a.sum()))
 
     def derivatives(inputs: Inputs, needed: Needed) -> Derivatives:

@@ -18,7 +18,7 @@ from ..errors import DriftWarning, warn_user
 from ..tensors import is_real
 from ..transport import Cost, check_power
 from ..transport.passes import check_engine
-from ..transport.ranks import Shard, as_ranks, check_group, problem_with, told_to
+from ..transport.ranks import as_ranks, check_group, engine_on, problem_on, told_to
 from ..transport.stream import Followed, Memory, follow, see
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .wasserstein import as_inputs
@@ -103,11 +103,12 @@ def stream_value(
         inputs = as_inputs(points, samples, point_weights, sample_weights)
 
     def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
-        problem, seen = problem_with(
+        problem, seen = problem_on(
             ranks, CALL, x, y, settings.p, point_weights, sample_weights,
             lambda problem: see(memory, problem, x, y, settings.engine), settings=agreed,
         )  # fmt: skip
-        found = follow(memory, problem, x, y, seen, forgetting=settings.forgetting, engine=settings.engine)
+        engine = engine_on(ranks, settings.engine)
+        found = follow(memory, problem, x, y, seen, forgetting=settings.forgetting, engine=engine)
         result = found.transport
 
         def derivatives(inputs: Inputs, needed: Needed) -> Derivatives:
@@ -117,7 +118,7 @@ def stream_value(
             return found.gradient, in_samples, result.potential, result.transform
 
         # The mean of the transform over all samples is the value itself, for a potential that is centred.
-        union = (result.value, float(problem.a.sum())) if isinstance(problem, Shard) else None
+        union = None if ranks is None else (result.value, float(problem.a.sum()))
         return Solved(result.value, found, derivatives, union)
 
     return attach(CALL, solve_now, *inputs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 from ..tensors import check_count, real_tensor
 from ..transport import EXACT_GAP, Status, Transport, check_power, check_tolerance, report_unconverged, solve
 from ..transport.passes import check_engine
-from ..transport.ranks import as_ranks, check_group, problem_on, told_to
+from ..transport.ranks import as_ranks, check_group, solve_on, told_to
 from .envelope import Inputs, Solved, attach, solved_plan
 from .memory import CachedSelfTerm
 
@@ -120,14 +121,15 @@ class WassersteinSettings:
             inputs = as_inputs(points, samples, point_weights, sample_weights)
 
         def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
-            problem = problem_on(
-                ranks, "wasserstein", x, y, self.p, point_weights, sample_weights,
-                dtype=torch.float64 if exact else None, state=start, settings=settings,
+            run = partial(solve, tolerance=accuracy, exact=exact, start=start, max_steps=self.max_steps)
+            problem, result = solve_on(
+                ranks, "wasserstein", run, x, y, self.p, point_weights, sample_weights,
+                engine=self.engine, dtype=torch.float64 if exact else None, state=start, settings=settings,
             )  # fmt: skip
-            result = solve(
-                problem, tolerance=accuracy, exact=exact, start=start, max_steps=self.max_steps, engine=self.engine
-            )
-            return solved_plan(problem, result.value, result, result.plan, result.potential, result.transform, x, y)
+            return solved_plan(
+                problem, result.value, result, result.plan, result.potential, result.transform, x, y,
+                None if ranks is None else ranks.total,
+            )  # fmt: skip
 
         return attach("wasserstein", solve_now, *inputs)
 

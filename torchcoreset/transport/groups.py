@@ -26,8 +26,11 @@ Group = tuple[Tensor, Tensor]  # indices of points and of samples
 
 
 def far_groups(problem: Problem, mean: float) -> list[Group]:
-    """The groups of a problem, whose mean cost to the nearest point is about `mean`; none if it is one."""
-    if not problem.cost.of_square(problem.spread) > FAR * mean:
+    """The groups of a problem, whose mean cost to the nearest point is about `mean`; none if it is one.
+
+    Nor where some samples are elsewhere: no gap is one for those.
+    """
+    if len(problem.y) < problem.count or not problem.cost.of_square(problem.spread) > FAR * mean:
         return []
     width = GAP * problem.cost.root(mean)
     device = problem.x.device

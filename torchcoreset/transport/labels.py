@@ -15,7 +15,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from .flow import Floats, Ints
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 NEARLY = 1 - 1e-6  # of a sample: rounding is not to look like one
 

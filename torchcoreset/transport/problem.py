@@ -12,19 +12,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..deterministic import column_medians, kth_smallest
+from ..deterministic import column_medians
 from ..errors import warn_user
 from ..tensors import LOST, check_finite, float_tensor, holds, normalised, span
 from .cost import Cost, as_cost
-
-if TYPE_CHECKING:
-    from .flow import BoundarySamples
-    from .result import Coupling
 
 SHOWN = 1024  # rows that are looked at before all
 BLOCK = 1 << 20  # numbers of a block of rows of which copies are made
@@ -71,14 +67,19 @@ class Problem:
     def spread(self) -> float:
         """Mean square of the distance of a sample and of a point from the points' median, added up."""
         median = column_medians(self.x).double()
-        means = self.totals(self.mean_sample()) + self.b @ self.x.double()
+        means = self.mean_sample() + self.b @ self.x.double()
         square = self.square + mean_square(self.x, self.b)
         return max(0.0, square - 2 * float(median @ means) + 2 * float(median @ median))
 
     def mean_sample(self) -> Tensor:
-        """Sum of the samples here times their weights, (d,) float64; only blocks of them are copied."""
+        """Sum of the samples times their weights, (d,) float64; only blocks of them are copied."""
         parts = zip(*(torch.split(rows, rows_of_block(self.y)) for rows in (self.a, self.y)), strict=True)
         return torch.stack([a @ y.double() for a, y in parts]).sum(0)
+
+    @property
+    def count(self) -> int:
+        """Number of samples."""
+        return len(self.y)
 
     @property
     def each(self) -> float | None:
@@ -87,56 +88,17 @@ class Problem:
 
     @property
     def concentration(self) -> float:
-        """Sum of the squares of all sample weights."""
+        """Sum of the squares of the sample weights."""
         return float(self.a @ self.a)
+
+    def mean(self, values: Tensor) -> Tensor:
+        """Sum of values (m, ...) of the samples times their weights."""
+        return values.sum(0) / self.count if self.equal else self.a @ values
 
     @cached_property
     def support(self) -> Tensor | None:
         """Which points have weight, (n,) bool; None if all do."""
         return None if float(self.b.min()) > 0 else self.b > 0
-
-    # What follows asks for all samples, which need not all be here: see `Shard`.
-
-    @property
-    def count(self) -> int:
-        """Number of samples."""
-        return len(self.y)
-
-    def mean(self, values: Tensor) -> Tensor:
-        """Sum over the samples here of values (m, ...) times their weights: their part in the mean over all samples."""
-        return values.mean(0) if self.equal else self.a @ values
-
-    def totals(self, sums: Tensor) -> Tensor:
-        """Sums over all samples, from those over the samples here."""
-        return sums
-
-    def added(self, *sums: Tensor) -> tuple[Tensor, ...]:
-        """The same for several at once."""
-        return sums
-
-    def least(self, values: Tensor) -> Tensor:
-        """The least over all samples, from that over the samples here."""
-        return values
-
-    def kth_smallest(self, values: Tensor, k: int) -> Tensor:
-        """The k-th smallest of the non-negative values (m,) of all samples, counted from 1; 0-d."""
-        return kth_smallest(values, k)
-
-    def whole(self) -> Problem:
-        """The problem with all samples."""
-        return self
-
-    def own(self, plan: Coupling) -> Coupling:
-        """The entries that belong to the samples here, of a plan of all samples."""
-        return plan
-
-    def gathered(self, boundary: BoundarySamples, per_cell: Tensor) -> BoundarySamples:
-        """The first `per_cell` (n,) of each cell among the boundary samples of all, from those here."""
-        return boundary
-
-    def own_excess(self, received: Tensor, excess: Tensor) -> Tensor:
-        """The part of an excess (n,) that the samples here, from which points receive `received` (n,), have to move."""
-        return excess
 
 
 def make_problem(

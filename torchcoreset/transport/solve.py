@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -12,13 +13,12 @@ from torch import Tensor
 from ..errors import ConvergenceError, ConvergenceWarning, warn_user
 from ..modes import solver_modes
 from ..tensors import check_count, is_real, real_tensor
-from .dual import COARSE, LEAST_SAMPLES
 from .groups import Group, far_groups, group_problem
-from .passes import check_engine
-from .problem import Problem, as_float64, within_range
-from .ranks import Shard, as_ranks, problem_on, told_to
+from .passes import Engine, EngineChoice, check_engine
+from .problem import Problem, as_float64, make_problem, within_range
+from .ranks import as_ranks, solve_on, told_to
 from .result import Coupling, Status, Transport
-from .solver import FINE, MOST, Settings, Solver, plan_cost
+from .solver import Settings, Solver, plan_cost
 from .support import c_transform, extend, restrict
 
 EXACT_GAP = 1e-9
@@ -93,15 +93,19 @@ def transport(
         check_tolerance(tolerance)
         check_count(max_steps, "max_steps")
         check_engine(engine)
-    settings = {"tolerance": tolerance, "exact": exact, "max_steps": max_steps, "engine": engine}
     dtype = torch.float64 if exact else None
     gap = EXACT_GAP if exact else tolerance
+    run = partial(solve, tolerance=gap, exact=exact, start=start, max_steps=max_steps)
     with solver_modes():
-        problem = problem_on(
-            ranks, "transport", points, samples, p, point_weights, sample_weights,
-            dtype=dtype, state=start, settings=settings,
-        )  # fmt: skip
-        result = solve(problem, tolerance=gap, exact=exact, start=start, max_steps=max_steps, engine=engine)
+        if ranks is None:
+            problem = make_problem(points, samples, p, point_weights, sample_weights, dtype=dtype)
+            result = run(problem, engine=engine)
+        else:
+            settings = {"tolerance": tolerance, "exact": exact, "max_steps": max_steps, "engine": engine}
+            _, result = solve_on(
+                ranks, "transport", run, points, samples, p, point_weights, sample_weights,
+                engine=engine, dtype=dtype, state=start, settings=settings,
+            )  # fmt: skip
     if result.status is not Status.CONVERGED:
         report_unconverged(result, gap, exact=exact)
     return result
@@ -131,7 +135,7 @@ def solve(
     exact: bool,
     start: Tensor | None,
     max_steps: int,
-    engine: str = "auto",
+    engine: EngineChoice = "auto",
     accept_near_optimal: bool = False,
 ) -> Transport:
     """Solve a checked problem.
@@ -142,26 +146,14 @@ def solve(
     Points of weight zero are left out and given their potential afterwards. If float32 cannot tell a gap of the
     tolerance from its own rounding, the problem is solved in float64.
     """
-    if isinstance(problem, Shard) and problem.count <= _held_by_all(len(problem.x)):
-        whole = problem.whole()
-        found = solve(
-            whole,
-            tolerance=tolerance,
-            exact=exact,
-            start=start,
-            max_steps=max_steps,
-            engine=engine,
-            accept_near_optimal=accept_near_optimal,
-        )
-        return problem.own_result(found)
     v = None if start is None else check_start(start, problem)
     support = problem.b > 0
     settings = Settings(tolerance, exact, max_steps, engine, accept_near_optimal)
     if bool(support.all()):
         return _in_enough_digits(problem, settings, v, Solver.run, _solve_groups)[0]
     inner = restrict(problem, support)
-    result, _ = _in_enough_digits(inner, settings, _part(v, support), Solver.run, _solve_groups)
-    return _extended(result, problem, support)
+    result, solver = _in_enough_digits(inner, settings, _part(v, support), Solver.run, _solve_groups)
+    return _extended(result, problem, solver.engine, support)
 
 
 @dataclass(frozen=True)
@@ -180,7 +172,7 @@ class Dual:
 
 
 def solve_dual(
-    problem: Problem, *, tolerance: float, start: Tensor | None, max_steps: int, engine: str = "auto"
+    problem: Problem, *, tolerance: float, start: Tensor | None, max_steps: int, engine: EngineChoice = "auto"
 ) -> Dual:
     """The dual side of a checked problem alone, without a plan and so without a proof of how good it is.
 
@@ -221,7 +213,7 @@ def _in_enough_digits(
     if problem.x.dtype != torch.float64:
         solver = Solver(as_float64(problem), settings)
         solver.needs_float64(start)
-    groups = [] if isinstance(problem, Shard) else far_groups(solver.problem, solver.mean)
+    groups = far_groups(solver.problem, solver.mean)
     if groups:
         run_groups(solver, groups, start)
     return run(solver, start), solver
@@ -243,7 +235,7 @@ def _solve_groups(solver: Solver, groups: list[Group], start: Tensor | None) -> 
         cols.append(points[found.plan.cols])
         mass.append(found.plan.mass * problem.a[samples].sum())
     plan = Coupling(torch.cat(rows), torch.cat(cols), torch.cat(mass), (len(problem.y), len(problem.x)))
-    solver.keep_plan(plan, plan_cost(problem, plan))
+    solver.keep_plan(plan, plan_cost(solver.engine, plan))
     solver.evaluate(v)
 
 
@@ -263,11 +255,6 @@ def _part(v: Tensor | None, support: Tensor) -> Tensor | None:
     return None if v is None else v[support]
 
 
-def _held_by_all(n: int) -> int:
-    """Samples up to which every rank solves the whole problem: as many as the largest subsample of n points."""
-    return max(LEAST_SAMPLES, COARSE * n, min(FINE * n, MOST))
-
-
 def check_start(start: Tensor, problem: Problem) -> Tensor:
     """The starting potential as float64 on the problem's device, or ValueError."""
     v = real_tensor(start, "start").to(problem.b)
@@ -279,9 +266,10 @@ def check_start(start: Tensor, problem: Problem) -> Tensor:
     return v
 
 
-def _extended(result: Transport, problem: Problem, support: Tensor) -> Transport:
+def _extended(result: Transport, problem: Problem, engine: Engine, support: Tensor) -> Transport:
     """Put points of weight zero back: no mass, and the highest potential that leaves their cells empty."""
     used = support.nonzero()[:, 0]
     plan = Coupling(result.plan.rows, used[result.plan.cols], result.plan.mass, (len(problem.y), len(problem.x)))
-    potential = extend(result.potential, support, c_transform(problem, result.transform, ~support))
+    highest = engine.least(c_transform(problem, result.transform, ~support))
+    potential = extend(result.potential, support, highest)
     return replace(result, plan=plan, potential=potential, cell_mass=extend(result.cell_mass, support, 0.0))

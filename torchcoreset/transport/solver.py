@@ -33,7 +33,7 @@ from .dual import (
     tune_eta,
 )
 from .flow import MASS_TOLERANCE, balance, balance_lists, boundary_samples, candidate_arcs, spread
-from .passes import RESOLUTION, Engine, LaguerreCells, make_engine, unresolved
+from .passes import RESOLUTION, Engine, EngineChoice, LaguerreCells, make_engine, unresolved
 from .problem import Problem
 from .result import Coupling, Status, Transport
 
@@ -82,7 +82,7 @@ class Settings:
     tolerance: float
     exact: bool
     max_steps: int
-    engine: str
+    engine: EngineChoice
     accept_near_optimal: bool
 
 
@@ -215,9 +215,9 @@ class Solver:
         if len(problem.x) == 1:
             return self.evaluate(self._zero()), None
         if problem.x.shape[1] == 1 and problem.count <= SORTED:  # sorting solves it, whatever the power
-            v, plan = sorted_transport(problem.whole())
-            plan = problem.own(plan)
-            self.keep_plan(plan, plan_cost(problem, plan))
+            v, plan = sorted_transport(engine.subsample(SORTED).problem)
+            plan = engine.own(plan)
+            self.keep_plan(plan, plan_cost(engine, plan))
             return self.evaluate(v), None
         first = self.first
         if self.mean == 0:
@@ -252,7 +252,7 @@ class Solver:
         far = _marginal_error(first, self.problem) > max(NEAR, min(ASTRAY, SURPLUS * self.grain))
         # Between its two nearest points a sample is undecided if its margin is below eta.
         undecided = max(1, math.ceil((BLURRED if far else target_softness(sample)) * m))
-        eta = max(float(self.problem.kth_smallest(first.margin, undecided)), least)
+        eta = max(float(self.engine.kth_smallest(first.margin, undecided)), least)
         if not far:
 
             def settled() -> Curvature:
@@ -297,7 +297,7 @@ class Solver:
         n = len(problem.x)
         excess = cells.mass - problem.b
         limit = max(n, BALANCED_ELEMENTS // (n if n <= MOST_DENSE else ROW_ELEMENTS))
-        boundary = boundary_samples(problem, cells, excess, widen, limit, self.engine.meter)
+        boundary = boundary_samples(self.engine, cells, excess, widen, limit)
         arguments = tuple(t.cpu().numpy() for t in (boundary.cell, boundary.a, excess, v))
         parts = (*BY_WAY_OF, 0.0) if self.exact else (BUDGET * self.tolerance / widen,)
         # At a potential far from the best, samples may lie in cells that cost far more than the plan does.
@@ -320,18 +320,17 @@ class Solver:
         rows, cols, mass = (
             torch.from_numpy(array).to(v.device) for array in (balanced.rows, balanced.cols, balanced.mass)
         )
+        moved = self.engine.own(Coupling(boundary.index[rows], cols, mass, (problem.count, n)))
         fixed = torch.ones(len(problem.y), dtype=torch.bool, device=v.device)
-        fixed[boundary.index[boundary.index >= 0]] = False
+        fixed[moved.rows] = False
         still = fixed.nonzero()[:, 0]
-        value = float(problem.totals(problem.a[still] @ cells.cost[still]))
+        value = float(self.engine.total(problem.a[still] @ cells.cost[still])[0])
         value += float(mass @ problem.cost.paired(boundary.y[rows], problem.x[cols]))
-        index = boundary.index[rows]
-        here = index >= 0
         plan = Coupling(
-            torch.cat((still, index[here])),
-            torch.cat((cells.cell[still], cols[here])),
-            torch.cat((problem.a[still], mass[here])),
-            (len(problem.y), n),
+            torch.cat((still, moved.rows)),
+            torch.cat((cells.cell[still], moved.cols)),
+            torch.cat((problem.a[still], moved.mass)),
+            moved.shape,
         )
         self.keep_plan(plan, value)
         return torch.from_numpy(balanced.potential).to(v)
@@ -339,16 +338,16 @@ class Solver:
     def keep_plan(self, plan: Coupling, value: float) -> None:
         """Keep the plan if it is better; what no path could move is first spread over whoever lacks it."""
         received = plan.column_sums()
-        excess = self.problem.totals(received) - self.problem.b
+        excess = self.engine.total(received)[0] - self.problem.b
         if float(excess.abs().max()) > 10 * MASS_TOLERANCE / len(excess):
-            excess = self.problem.own_excess(received, excess)
+            excess = self.engine.own_excess(received, excess)
             widest = int((self.problem.x.amax(0) - self.problem.x.amin(0)).argmax())
             of_samples, of_points = (t[:, widest].double().cpu().numpy() for t in (self.problem.y, self.problem.x))
             rows, cols, mass, left = (t.cpu().numpy() for t in (plan.rows, plan.cols, plan.mass, excess))
             arrays = spread(rows, cols, mass, left, (of_samples, of_points))
             moved = [torch.from_numpy(array).to(excess.device) for array in arrays]
             plan = Coupling(moved[0], moved[1], moved[2], plan.shape)
-            value = plan_cost(self.problem, plan)
+            value = plan_cost(self.engine, plan)
         if value < self.value:
             self.value, self.plan = value, plan
             self.engine.value = value
@@ -378,9 +377,10 @@ def _marginal_error(cells: LaguerreCells, problem: Problem) -> float:
     return float((cells.mass - problem.b).abs().sum()) / 2
 
 
-def plan_cost(problem: Problem, plan: Coupling) -> float:
+def plan_cost(engine: Engine, plan: Coupling) -> float:
     """Cost of a plan, sum pi c, a block of entries at a time."""
+    problem = engine.problem
     total = problem.a.new_zeros(())
     for rows, cols, mass in plan.blocks():
         total += mass @ problem.cost.paired(problem.y[rows], problem.x[cols])
-    return float(problem.totals(total))
+    return float(engine.total(total)[0])

@@ -29,7 +29,7 @@ def c_transform(problem: Problem, part: Tensor, which: Tensor) -> Tensor:
     highest = torch.full_like(problem.b, torch.inf)
     for i in which.nonzero()[:, 0].tolist():
         highest[i] = (problem.cost.paired(problem.y, problem.x[i].expand_as(problem.y)) - part).min()
-    return problem.least(highest)
+    return highest
 
 
 def extend(values: Tensor, support: Tensor, others: Tensor | float) -> Tensor:

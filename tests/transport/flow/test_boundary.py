@@ -16,7 +16,7 @@ def few_cells(starved: int) -> tuple[Problem, BoundarySamples, int]:
     v[:starved] = -1e4
     engine = DenseEngine(problem)
     cells = engine.hard(v)
-    return problem, boundary_samples(problem, cells, cells.mass - problem.b, 1, 400, engine.meter), 400
+    return problem, boundary_samples(engine, cells, cells.mass - problem.b, 1, 400), 400
 
 
 @pytest.mark.parametrize("starved", [1, 20, 39])

@@ -11,7 +11,14 @@ from torchcoreset.testing import NORMAL
 from torchcoreset.transport.cost import as_cost
 from torchcoreset.transport.passes.choose import make_engine
 from torchcoreset.transport.problem import Problem, make_problem
-from torchcoreset.transport.stream.batch import BatchSums, batch_sums, effective_size, look_at, smoothed
+from torchcoreset.transport.stream.batch import (
+    BatchSums,
+    batch_sums,
+    effective_size,
+    look_at,
+    overdue_cells,
+    smoothed,
+)
 from torchcoreset.transport.stream.boundaries import Boundaries, boundaries_of, boundary_drift
 from torchcoreset.transport.stream.state import GAIN, StreamState
 from torchcoreset.transport.stream.update import advance, advect, begin, chi_square, forget, is_due
@@ -29,7 +36,9 @@ def begun(x: Tensor, y: Tensor, p: float = 2) -> tuple[StreamState, Problem]:
 def sums_of(running: StreamState, x: Tensor, y: Tensor, a: Tensor | None = None) -> BatchSums:
     engine = make_engine(make_problem(x, y, 2, None, a), "dense")
     soft = smoothed(engine, running) if is_due(running) else None
-    return batch_sums(engine.problem, running, look_at(engine, running.potential), soft)
+    look, late = look_at(engine, running.potential), overdue_cells(running)
+    raised = None if late is None else c_transform(engine.problem, look.transform, late)
+    return batch_sums(engine.problem, look, soft, raised)
 
 
 @either_power

@@ -10,12 +10,14 @@ if K times as many samples had been held (Polyak, Juditsky 1992).
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Generator, Tensor
 
 from ...sources import Source
 from ...transport import Transport, solve
-from ...transport.ranks import Ranks, agreed, problem_on, totals_of
+from ...transport.ranks import Ranks, agree, solve_on, totals_of
 from ..samples import WHY
 from .cells import cell_centres
 from .fixed_point import RELAXATION
@@ -71,14 +73,15 @@ class AveragedFixedPoint:
     def evaluate(self) -> Transport:
         """Transport to fresh samples at the present points."""
         # A source that fails on one rank fails on all.
-        drawn = agreed(self.ranks, "build_coreset", lambda: (self.source.draw(self.count, self.generator), ()), why=WHY)
+        drawn, _ = agree(
+            self.ranks, "build_coreset", lambda: (self.source.draw(self.count, self.generator), ()), why=WHY
+        )
         self._samples = drawn.to(self.points)
-        problem = problem_on(
-            self.ranks, "build_coreset", self.points, self._samples, self.p, self.weights, state=self.potential
-        )
-        result = solve(
-            problem, tolerance=ACCURACY, exact=False, start=self.potential, max_steps=100, engine=self.engine
-        )
+        run = partial(solve, tolerance=ACCURACY, exact=False, start=self.potential, max_steps=100)
+        _, result = solve_on(
+            self.ranks, "build_coreset", run, self.points, self._samples, self.p, self.weights,
+            engine=self.engine, state=self.potential,
+        )  # fmt: skip
         self.potential = result.potential
         return result
 

@@ -10,11 +10,13 @@ the best T(x) seen. Early transports are solved as loosely as the fall of F allo
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from ...transport import Transport, solve
-from ...transport.ranks import Ranks, problem_on, totals_of
+from ...transport.ranks import Ranks, solve_on, totals_of
 from .cells import cell_centres
 
 # Measured on tables and in the plane: lower after 10 steps than 1 and Anderson extrapolation; 1.8 begins far higher.
@@ -65,13 +67,12 @@ class FixedPoint:
 
     def evaluate(self) -> Transport:
         """Transport at the present points."""
-        problem = problem_on(
-            self.ranks, "build_coreset", self.points, self.samples, self.p, self.weights, self.sample_weights,
-            state=self.potential,
-        )  # fmt: skip
-        result = solve(  # what a step needs is centres, which a plan that is not as good as hoped has as well
-            problem, tolerance=self.accuracy, exact=False, start=self.potential, max_steps=100, engine=self.engine,
-            accept_near_optimal=True,
+        run = partial(  # what a step needs is centres, which a plan that is not as good as hoped has as well
+            solve, tolerance=self.accuracy, exact=False, start=self.potential, max_steps=100, accept_near_optimal=True
+        )
+        _, result = solve_on(
+            self.ranks, "build_coreset", run, self.points, self.samples, self.p, self.weights, self.sample_weights,
+            engine=self.engine, state=self.potential,
         )  # fmt: skip
         self.potential = result.potential
         return result

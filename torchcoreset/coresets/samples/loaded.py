@@ -13,7 +13,7 @@ import torch
 from torch import Generator, Tensor
 
 from ...sources import Source, as_source
-from ...transport.ranks import Ranks, check_same, total_of
+from ...transport.ranks import Ranks, agree, total_of
 from .ranked_rows import WHY, RankedRows, generator_of, share_of
 
 HELD, HELD_PER_POINT, LINE_HELD = 100_000, 200, 400_000  # samples held of a source that has no size
@@ -73,7 +73,7 @@ def hold_part(
     def look() -> tuple[Source, tuple[()]]:
         return as_source(source, sample_weights), ()
 
-    read, _ = ranks.agree("build_coreset", look, 0, WHY, settings)
+    read, _ = agree(ranks, "build_coreset", look, why=WHY, settings=settings)
     share = share_of(ranks, read, samples, sample_weights)
     own = generator_of(ranks, generator)
 
@@ -83,11 +83,10 @@ def hold_part(
         facts = (y.shape[1], a is not None, torch.finfo(y.dtype).eps, read.endless)
         return (y, a), tuple(map(float, facts))
 
-    (y, a), facts = ranks.agree("build_coreset", draw, len(ALIKE) + 1, WHY)
-    check_same(ALIKE, facts)
+    (y, a), facts = agree(ranks, "build_coreset", draw, same=ALIKE, why=WHY)
     if a is not None:
         a = a * total_of(sample_weights)
-    return LoadedSamples(y, a, RankedRows(ranks, y, a), read, bool(facts[:, -1].all()), own)
+    return LoadedSamples(y, a, RankedRows(ranks, y, a), read, bool(facts[:, len(ALIKE)].all()), own)
 
 
 def loaded_rows(

@@ -9,6 +9,7 @@ x (n, d) points      b (n,) weights      v (n,) potential      c cost      f a m
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from ...transport import Cost, solve
 from ...transport.flow import MASS_TOLERANCE, ArcLists, balance, balance_lists, spread
-from ...transport.ranks import Ranks, problem_on
+from ...transport.ranks import Ranks, solve_on, totals_of
 from .cell_statistics import MANY, Candidates, CellStatistics
 
 LEAST = 1e-6  # of the value: what detours may cost in any case
@@ -115,16 +116,18 @@ def solved_plan(
         weighted: whether samples have weights of their own, on any rank.
     """
     mass = kept.mass if weighted else None
-    problem = problem_on(ranks, "certify", x, kept.y, cost, statistics.b, mass, dtype=torch.float64, state=v)
     mean = float(statistics.cost.sum()) / statistics.total
     tolerance = min(max(SHARP * error / mean, LEAST), LOOSE) if mean > 0 else LOOSE
-    found = solve(problem, tolerance=tolerance, exact=False, start=v, max_steps=100, engine=engine)
+    run = partial(solve, tolerance=tolerance, exact=False, start=v, max_steps=100)
+    _, found = solve_on(
+        ranks, "certify", run, x, kept.y, cost, statistics.b, mass, engine=engine, dtype=torch.float64, state=v
+    )
     sums = statistics.b.new_zeros(2)
     for rows, cols, mass in found.plan.blocks():
         sums[0] += mass[cols != kept.cell[rows]].sum()
         if image is not None:
             sums[1] += mass @ cost.paired(kept.image[rows], image[cols])
-    moved, image_value = problem.totals(sums).tolist()
+    moved, image_value = totals_of(ranks)(sums).tolist()
     return Plan(found.value, image_value, moved, statistics.mass / statistics.total, _cost_share(statistics))
 
 

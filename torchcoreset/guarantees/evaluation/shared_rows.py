@@ -11,7 +11,7 @@ from torch import Generator
 from ...errors import RankError
 from ...sources import Source
 from ...tensors import FLOATS
-from ...transport.ranks import Ranks
+from ...transport.ranks import Ranks, agree
 from .fresh import FreshRows, Rows, put_together
 
 WHY = "Give every rank rows that can be used, or leave that rank out of the group."
@@ -55,7 +55,7 @@ class SharedRows(FreshRows):
             own = self._own_ahead(share)
             return own, (own, own == share)
 
-        _, facts = self._ranks.agree("certify", prepare, 2, WHY)
+        _, facts = agree(self._ranks, "certify", prepare, why=WHY)
         return count if bool(facts[:, 1].all()) else int(facts[:, 0].min()) * self._ranks.size
 
     def take(self, count: int) -> Rows:
@@ -65,8 +65,8 @@ class SharedRows(FreshRows):
             rows = self._own(count)
             return rows, (rows.size, rows.y.shape[1], FLOATS.index(rows.y.dtype))
 
-        rows, facts = ranks.agree("certify", prepare, 3, WHY)
-        filled = [(int(d), FLOATS[int(at)]) for length, d, at in facts.tolist() if length]
+        rows, facts = agree(ranks, "certify", prepare, why=WHY)
+        filled = [(int(d), FLOATS[int(at)]) for length, d, at in facts[:, :3].tolist() if length]
         dimensions = {d for d, _ in filled}
         if len(dimensions) > 1:
             raise RankError(

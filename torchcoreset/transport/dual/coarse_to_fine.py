@@ -45,7 +45,8 @@ def coarse_potential(engine: Engine, least: float, target: float | None = None) 
         few = engine.subsample(max(LEAST_SAMPLES, BROAD * n))
         v, _, eta = eps_scaling(few.candidates(v, eta), v, eta, least, BROAD_SPLIT, LOOSE)
     sample = coarse_sample(engine)
-    return eps_scaling(sample.candidates(v, eta), v, eta, least, target, TIGHT if sample is engine else LOOSE)
+    error = TIGHT if sample.problem.count == engine.problem.count else LOOSE
+    return eps_scaling(sample.candidates(v, eta), v, eta, least, target, error)
 
 
 def first_potential(engine: Engine, least: float) -> tuple[Tensor, float]:

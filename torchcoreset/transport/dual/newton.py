@@ -170,7 +170,7 @@ def target_softness(engine: SoftEngine) -> float:
     """The softness at which about UNDECIDED samples a point are undecided: the Hessian comes from those alone."""
     problem = engine.problem
     # Where points are so many that samples must be split, some softness is the truth.
-    split = 1 - float(problem.totals(torch.minimum(problem.a, problem.b.max()).sum()))
+    split = 1 - float(torch.minimum(problem.a, problem.b.max()).sum())
     return max(1.1 * split, min(0.4, max(0.05, UNDECIDED * len(problem.x) / problem.count)))
 
 

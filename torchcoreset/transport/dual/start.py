@@ -22,7 +22,6 @@ SUBOPTIMALITY = 0.1  # part of the cost to the nearest points: 0.03 takes twice 
 
 def flow_start(problem: Problem, v: Tensor) -> Tensor:
     """A potential (n,) at which the cells of some samples hold about what they should, from any (n,)."""
-    problem = problem.whole()
     m, n = len(problem.y), len(problem.x)
     y, a = problem.y, problem.a
     count = max(n, ELEMENTS // n)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..passes import LaguerreCells, Meter
+from ..passes import Engine, LaguerreCells
 from ..problem import Problem
 
 PER_CELL = 16  # samples of every cell, beyond what its own excess asks for
@@ -32,7 +32,7 @@ class BoundarySamples:
         a: (k,) their weights.
         cell: (k,) their cells.
         margin: (k,) what each loses by leaving for the second nearest point.
-        index: (k,) their numbers among the samples of this process; -1 for those of another.
+        index: (k,) their numbers among all samples.
     """
 
     y: Tensor
@@ -53,21 +53,19 @@ class BoundarySamples:
         return both.picked(torch.argsort(both.cell, stable=True))
 
 
-def boundary_samples(
-    problem: Problem, cells: LaguerreCells, excess: Tensor, widen: int, limit: int, meter: Meter
-) -> BoundarySamples:
+def boundary_samples(engine: Engine, cells: LaguerreCells, excess: Tensor, widen: int, limit: int) -> BoundarySamples:
     """The samples that may change cell.
 
     Args:
-        problem: whose samples they are.
+        engine: whose samples they are, and whose meter counts what the costs to starved points take.
         cells: at some potential.
         excess: (n,) mass of each cell over the weight of its point.
         widen: times as many as for a potential that is nearly right.
         limit: how many at most.
-        meter: counts what the costs to starved points take.
     """
+    problem = engine.problem
     n, m = len(problem.x), problem.count
-    held = problem.totals(_counts(cells.cell, n))
+    (held,) = engine.total(_counts(cells.cell, n))
     per_cell = widen * (PER_CELL + 4 * excess.abs() * m + 2 * float(excess.abs().sum()) * m / n)
     all_are = bool((per_cell >= held).all())
     per_cell = torch.minimum(per_cell, held)
@@ -75,23 +73,21 @@ def boundary_samples(
     order = _least_margin(cells.cell, cells.margin, per_cell.ceil())
     order = order[torch.argsort(cells.cell[order], stable=True)]
     order = order[within_limits(cells.cell[order], per_cell) & (problem.a[order] > 0)]
-    near = problem.gathered(_those(problem, cells, order), per_cell)
+    near = engine.gathered(_those(problem, cells, order), per_cell)
     starved = (-excess > STARVED * problem.b).nonzero()[:, 0]
     room = limit - len(near.y)
     if all_are or not len(starved) or room < len(starved):
         return near
-    meter.spent += len(starved) / n
-    new = torch.ones_like(cells.cell, dtype=torch.bool)
-    new[near.index[near.index >= 0]] = False
+    engine.meter.spent += len(starved) / n
     lacking = float(-excess[starved].min()) * m
     count = min(len(cells.cell), room // len(starved), math.ceil(widen * (PER_CELL + 4 * lacking)))
-    cheapest = _cheapest(problem, cells, starved, count)
-    more = _those(problem, cells, cheapest[new[cheapest]])
-    return near.with_more(problem.gathered(more, torch.full_like(per_cell, math.inf)))
+    more = _those(problem, cells, _cheapest(problem, cells, starved, count))
+    more = engine.gathered(more, torch.full_like(per_cell, math.inf))
+    return near.with_more(more.picked(~torch.isin(more.index, near.index)))
 
 
 def _cheapest(problem: Problem, cells: LaguerreCells, points: Tensor, count: int) -> Tensor:
-    """Indices of the samples here, `count` for each of some points, that lose least by going there."""
+    """Indices of samples, `count` for each of some points, that lose least by going there."""
     least = torch.where(problem.a > 0, cells.cost - cells.potential[cells.cell], math.inf)
     found = []
     for some in torch.split(points, max(1, STARVED_ELEMENTS // len(problem.y))):
@@ -115,7 +111,7 @@ def _least_margin(cell: Tensor, margin: Tensor, per_cell: Tensor) -> Tensor:
 
 
 def _those(problem: Problem, cells: LaguerreCells, index: Tensor) -> BoundarySamples:
-    """Samples of this process by their indices."""
+    """Samples by their indices."""
     return BoundarySamples(problem.y[index], problem.a[index], cells.cell[index], cells.margin[index], index)
 
 

@@ -6,7 +6,7 @@
 what the arithmetic may hide.
 """
 
-from .choose import KEOPS_DIMENSIONS, check_engine, make_engine, resolving_engine, warn_of_dimensions
+from .choose import KEOPS_DIMENSIONS, EngineChoice, check_engine, make_engine, warn_of_dimensions
 from .engine import (
     Engine,
     Entries,
@@ -26,6 +26,7 @@ __all__ = [
     "KEOPS_DIMENSIONS",
     "RESOLUTION",
     "Engine",
+    "EngineChoice",
     "Entries",
     "LaguerreCells",
     "Meter",
@@ -37,7 +38,6 @@ __all__ = [
     "exponential_",
     "load_keops",
     "make_engine",
-    "resolving_engine",
     "running",
     "shuffled",
     "unresolved",

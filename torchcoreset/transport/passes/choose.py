@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import math
+from collections.abc import Callable
 
 import torch
 
@@ -15,6 +17,9 @@ from .engine import Engine
 from .rounding import unresolved
 
 ENGINES = ("auto", "dense", "keops", "triton")
+# An engine by its name, or by a function that makes one for a problem whose mean cost is known, or infinite.
+EngineChoice = str | Callable[[Problem, float], Engine]
+
 # "auto" never takes KeOps. Measured on a 2-core CPU, milliseconds of one pass, dense against KeOps (float32, p = 2):
 #     n = 100, m = 100,000, d = 2     hard 20 and 23    soft 51 and 205
 #     n = 500, m = 20,000, d = 2      hard 16 and 14    soft 138 and 284
@@ -34,12 +39,13 @@ def check_engine(engine: str) -> None:
         raise ValueError(f"engine: got {engine!r}; expected one of {', '.join(map(repr, ENGINES))}.")
 
 
-def make_engine(problem: Problem, engine: str) -> Engine:
-    """The engine of this name for a problem.
+def make_engine(problem: Problem, engine: EngineChoice, mean: float = math.inf) -> Engine:
+    """The engine of this name for a problem, or in float64, or from differences, where squares hide its mean cost.
 
     Args:
         problem: a checked problem; the engine computes in float64 if its own dtype does not hold squares of this size.
         engine: "dense", "keops", "triton", or "auto" for what pays on the problem's device.
+        mean: cost to the nearest point, roughly; infinite where it is not known to be small.
 
     Raises:
         ValueError: no engine has this name, or it cannot compute this problem; nor can float64.
@@ -49,31 +55,14 @@ def make_engine(problem: Problem, engine: str) -> Engine:
     Warns:
         UserWarning: "keops" was asked for in more than KEOPS_DIMENSIONS dimensions.
     """
+    if not isinstance(engine, str):
+        return engine(problem, mean)
     check_engine(engine)
+    if unresolved(problem, mean):
+        problem = as_float64(problem)
+        if unresolved(problem, mean):
+            return DifferencesEngine(within_range(problem))
     problem = within_range(problem)
-    return _over_ranks(_local_engine(problem, engine), problem)
-
-
-def resolving_engine(problem: Problem, engine: str, mean: float) -> Engine:
-    """The engine asked for, or in float64, or from differences, where squares hide a mean cost like this."""
-    if not unresolved(problem, mean):
-        return make_engine(problem, engine)
-    problem = as_float64(problem)
-    if not unresolved(problem, mean):
-        return make_engine(problem, engine)
-    problem = within_range(problem)
-    return _over_ranks(DifferencesEngine(problem), problem)
-
-
-def _over_ranks(engine: Engine, problem: Problem) -> Engine:
-    """The engine itself, or with its sums added up over the ranks that hold the problem."""
-    from ..ranks import Shard, ShardEngine
-
-    return ShardEngine(engine, problem) if isinstance(problem, Shard) else engine
-
-
-def _local_engine(problem: Problem, engine: str) -> Engine:
-    """The same over the samples of this process."""
     if engine == "auto":
         engine = "triton" if _triton_pays(problem) else "dense"
     if engine == "keops":

@@ -15,12 +15,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from ...deterministic import mass_by_cell
+from ...deterministic import kth_smallest, mass_by_cell
 from ..problem import Problem
+from ..result import Coupling
 from .rounding import EXACT_MASS, RESOLUTION, SUMMED, doubtful, of_sums
 
 # Elements of one block of work: 2 MiB in float32, which stays in cache (measured: larger blocks are up to twice
@@ -32,6 +34,8 @@ HUGE = 1 << 24  # samples beyond which a subsample is not the head of a shuffle 
 # 2^-46 is 1e-14, below what a sum of float32 shares resolves, and its square times a weight of 1e-9 is still
 # a normal float32. Denormals are 10 times slower on CPUs.
 LOWEST_POWER = -46.0
+
+Rows = TypeVar("Rows")
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,7 @@ class SoftEngine(ABC):
 
     def __init__(self, problem: Problem, meter: Meter | None = None) -> None:
         self.problem = problem
-        self.meter = meter or Meter(len(problem.x) * len(problem.y))
+        self.meter = meter or Meter(len(problem.x) * problem.count)
 
     def exhausted(self) -> bool:
         """Whether no more passes are allowed."""
@@ -152,7 +156,7 @@ class SoftEngine(ABC):
 
     def _size(self) -> int:
         """Elements of c - v in one pass."""
-        return len(self.problem.x) * len(self.problem.y)
+        return len(self.problem.x) * self.problem.count
 
     @abstractmethod
     def _soft_sums(self, v: Tensor, eta: float) -> SoftSums:
@@ -202,6 +206,32 @@ class Engine(SoftEngine):
         """The same with a meter of its own."""
         return type(self)(problem)
 
+    # An engine may hold a part of the samples and be told of the rest; one like this holds them all.
+
+    def total(self, *sums: Tensor) -> tuple[Tensor, ...]:
+        """Sums over all samples, from those over the samples held."""
+        return sums
+
+    def least(self, values: Tensor) -> Tensor:
+        """Each entry's minimum over all samples, from that over the samples held."""
+        return values
+
+    def kth_smallest(self, values: Tensor, k: int) -> Tensor:
+        """The k-th smallest of the non-negative values (m,) of all samples, counted from 1; 0-d."""
+        return kth_smallest(values, k)
+
+    def gathered(self, rows: Rows, per_cell: Tensor) -> Rows:
+        """`BoundarySamples` of all samples, the first `per_cell` (n,) of each cell, from those of the samples held."""
+        return rows
+
+    def own(self, plan: Coupling) -> Coupling:
+        """The entries of the samples held, of a plan of all samples."""
+        return plan
+
+    def own_excess(self, received: Tensor, excess: Tensor) -> Tensor:
+        """What the samples held, from which points receive `received` (n,), have to move of an excess (n,)."""
+        return excess
+
     def hard(self, v: Tensor, near: LaguerreCells | None = None) -> LaguerreCells:
         """Nearest point in c - v of every sample, its cost, and the margin to the second nearest.
 
@@ -238,7 +268,7 @@ class Engine(SoftEngine):
         """
         problem, centred = self.problem, self._centred(v)
         lost = self._settled(centred, cell, cost, margin, among, affordable)
-        held, costs, lost, count = problem.added(self._held(cell), problem.a @ cost, lost, problem.a.new_tensor(looked))
+        held, costs, lost, count = self.total(self._held(cell), problem.a @ cost, lost, problem.a.new_tensor(looked))
         self.meter.spent += float(count) * len(v) / self.meter.unit
         mass, mean = self._mass(held), float(costs)
         turnover = (mass + problem.b) @ centred.abs() * (EXACT_MASS if problem.equal else SUMMED)

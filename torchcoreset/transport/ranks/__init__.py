@@ -1,19 +1,22 @@
-"""Samples on several processes: `group` sums, gathers and agrees; `shard` wraps a problem and its engine with that."""
+"""Samples on several processes: every rank holds all points, and a part of the samples.
 
-from .group import Ranks, agreed, as_ranks, check_group, check_same, mark, told_to, totals_of
-from .shard import Shard, ShardEngine, problem_on, problem_with, total_of
+`group` has the three verbs: ranks sum, gather and agree. With them `shard` wraps a problem and its engine, and `call`
+says how a call with a group begins. Nothing beside this room knows of ranks but functions that have a `group`.
+"""
+
+from .call import problem_on, solve_on, total_of
+from .group import Ranks, agree, as_ranks, check_group, mark, told_to, totals_of
+from .shard import engine_on
 
 __all__ = [
     "Ranks",
-    "Shard",
-    "ShardEngine",
-    "agreed",
+    "agree",
     "as_ranks",
     "check_group",
-    "check_same",
+    "engine_on",
     "mark",
     "problem_on",
-    "problem_with",
+    "solve_on",
     "told_to",
     "total_of",
     "totals_of",

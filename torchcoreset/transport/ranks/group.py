@@ -17,7 +17,8 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import torch
 from torch import Tensor
@@ -35,9 +36,9 @@ CALLS = (
     "transport", "CoresetLoss(online=True)", "certify", "certify_pushforward", "expectation_error", "build_coreset",
     "tests", "wasserstein",
 )  # fmt: skip
-# Numbers that every call begins with. All are as long: gloo aborts the process if two ranks' messages differ in length.
-FACTS = 17
-ROOM = 1008  # numbers more that ride in that message: 8 KiB a rank take no longer than a few bytes
+# Numbers in the message that a call begins with, which takes no longer than a few bytes: 8 KiB a rank. All messages are
+# as long: gloo aborts the process if those of two ranks differ in length.
+ROOM = 1025
 BITS = 16  # of a number that one round of a selection settles: half a megabyte of counts
 LONGEST = 300  # characters of another rank's error
 LONGEST_SETTINGS = 1000  # and of all its settings
@@ -68,12 +69,6 @@ class Ranks:
         pieces = torch.split(flat.to(parts[0].device), [part.numel() for part in parts])
         return tuple(piece.view(part.shape) for piece, part in zip(pieces, parts, strict=True))
 
-    def least(self, values: Tensor) -> Tensor:
-        """The least of each entry over the ranks, float64."""
-        flat = values.detach().double().to(self._device, copy=True)
-        self._exchange(lambda: self._dist.all_reduce(flat, op=self._dist.ReduceOp.MIN, group=self._group))
-        return flat.to(values.device)
-
     def table(self, row: Tensor) -> Tensor:
         """A row (k,) of equal length from every rank, (size, k)."""
         sent = row.detach().to(self._device).contiguous()
@@ -102,90 +97,6 @@ class Ranks:
             for count, rows in zip(counts, whole, strict=True)
         ]
 
-    def agree(
-        self,
-        call: str,
-        prepare: Callable[[], tuple[T, Sequence[float]]],
-        width: int,
-        why: str = "",
-        settings: Mapping[str, Any] | None = None,
-    ) -> tuple[T, Tensor]:
-        """`agree_with` nothing else: what `prepare` made here, and the numbers of all ranks, (size, width) float64."""
-
-        def prepare_alone() -> tuple[T, Sequence[float], Tensor]:
-            return *prepare(), torch.empty(0, dtype=torch.float64, device="cpu")
-
-        return self.agree_with(call, prepare_alone, width, why, settings)[:2]
-
-    def agree_with(
-        self,
-        call: str,
-        prepare: Callable[[], tuple[T, Sequence[float], Tensor]],
-        width: int,
-        why: str = "",
-        settings: Mapping[str, Any] | None = None,
-    ) -> tuple[T, Tensor, Tensor]:
-        """Prepare on every rank, and go on only if all could: one message, in which other numbers may ride.
-
-        Args:
-            call: which of CALLS this is.
-            prepare: checks this rank's inputs; returns what it has made of them, `width` numbers for the others, and
-                a row (k,) float64 of which they get the first ROOM.
-            width: how many numbers, at most FACTS.
-            why: what to do if it fails on another rank.
-            settings: numbers, words and None by name, which have to be the same on all ranks.
-
-        Returns:
-            What `prepare` made here, the numbers of all ranks, (size, width) float64 on the CPU, and their rows,
-            (size, ROOM), zeros behind their end.
-
-        Raises:
-            RankError: `prepare` failed on another rank, which raises its own error; or that is in another call, or has
-                other settings.
-        """
-        error, made, facts, row = None, None, [0.0] * FACTS, torch.empty(0, dtype=torch.float64, device="cpu")
-        try:
-            made, numbers, row = prepare()
-            facts[:width] = [float(number) for number in numbers]
-        except Exception as failure:
-            error = failure
-        written = _written(settings or {})
-        head = row.new_tensor([CALLS.index(call), error is not None, _fingerprint(written), *facts])
-        whole = self.table(torch.cat((head, row[:ROOM], row.new_zeros(max(0, ROOM - len(row))))))
-        table, rows = whole[:, : len(head)].cpu(), whole[:, len(head) :]
-        calls, failed = table[:, 0].long().tolist(), table[:, 1].nonzero()[:, 0].tolist()
-        fingerprints, told = table[:, 2], table[:, 3 : 3 + width]
-        if len(set(calls)) > 1:
-            others = ", ".join(f"rank {rank} in {CALLS[at]}" for rank, at in enumerate(calls))
-            raise RankError(
-                f"group: the ranks are in different calls: {others}; expected all in the same. Make every rank go "
-                "through the same calls in the same order, and end all of them when the first has no more data."
-            ) from error
-        if failed:
-            messages = self._texts("" if error is None else f"{type(error).__name__}: {error}")
-            if error is not None:
-                raise error
-            raise RankError(
-                f"group: {call} failed on rank {failed[0]} of {self.size}: {messages[failed[0]]} {why}".rstrip()
-            )
-        if bool((fingerprints != fingerprints[0]).any()):
-            raise RankError(_difference(self._texts(written, LONGEST_SETTINGS)))
-        assert made is not None
-        return made, told, rows
-
-    def agree_on(
-        self,
-        call: str,
-        prepare: Callable[[], tuple[T, Sequence[float]]],
-        names: Sequence[str],
-        why: str = "",
-        settings: Mapping[str, Any] | None = None,
-    ) -> T:
-        """As `agree`, for numbers of these names that have to be the same on all ranks."""
-        made, facts = self.agree(call, prepare, len(names), why, settings)
-        check_same(names, facts)
-        return made
-
     def kth_smallest(self, values: Tensor, k: int) -> Tensor:
         """The k-th smallest of the non-negative floats (m,) of all ranks, counted from 1; 0-d, in their type.
 
@@ -203,7 +114,7 @@ class Ranks:
             found |= digit << shift
         return torch.tensor(found, dtype=kind, device=values.device).view(values.dtype)
 
-    def _texts(self, text: str, longest: int = LONGEST) -> list[str]:
+    def texts(self, text: str, longest: int = LONGEST) -> list[str]:
         """A text from every rank, cut to so many characters."""
         sent = list(text[:longest].encode())
         row = torch.zeros(4 * longest, dtype=torch.uint8, device="cpu")
@@ -228,16 +139,72 @@ def _row(values: Tensor) -> Tensor:
     return values.clone(memory_format=torch.contiguous_format).flatten()
 
 
-def agreed(
+def agree(
     ranks: Ranks | None,
     call: str,
-    prepare: Callable[[], tuple[T, Sequence[float]]],
-    names: Sequence[str] = (),
+    prepare: Callable[[], tuple[T, Sequence[float] | Tensor]],
+    *,
+    same: Sequence[str] = (),
     why: str = "",
     settings: Mapping[str, Any] | None = None,
-) -> T:
-    """`Ranks.agree_on`; without ranks what `prepare` makes."""
-    return prepare()[0] if ranks is None else ranks.agree_on(call, prepare, names, why, settings)
+) -> tuple[T, Tensor]:
+    """Prepare on every rank, and go on only if all could: one message, in which numbers of all ranks come along.
+
+    Args:
+        ranks: None for this process alone, which prepares and hears from nobody.
+        call: which of CALLS this is.
+        prepare: checks this rank's inputs; returns what it has made of them, and (k,) float64 numbers for the others,
+            who get the first ROOM.
+        same: names of the first numbers, which have to be the same on all ranks.
+        why: what to do if it fails on another rank.
+        settings: numbers, words and None by name, which have to be the same on all ranks.
+
+    Returns:
+        What `prepare` made here, and the numbers of all ranks, (size, ROOM) on the CPU, zeros behind their end.
+
+    Raises:
+        RankError: `prepare` failed on another rank, which raises its own error; or that is in another call, or has
+            other settings, or other numbers.
+    """
+    told = torch.zeros(3 + ROOM, dtype=torch.float64, device="cpu")
+    if ranks is None:
+        return prepare()[0], told[None, 3:]
+    error, made = None, None
+    try:
+        made, numbers = prepare()
+        numbers = torch.as_tensor(numbers, dtype=torch.float64, device="cpu")[:ROOM]
+        told[3 : 3 + len(numbers)] = numbers
+    except Exception as failure:
+        error = failure
+    written = _written(settings or {})
+    told[:3] = told.new_tensor([CALLS.index(call), error is not None, _fingerprint(written)])
+    table = ranks.table(told)
+    calls, failed = table[:, 0].long().tolist(), table[:, 1].nonzero()[:, 0].tolist()
+    if len(set(calls)) > 1:
+        others = ", ".join(f"rank {rank} in {CALLS[at]}" for rank, at in enumerate(calls))
+        raise RankError(
+            f"group: the ranks are in different calls: {others}; expected all in the same. Make every rank go "
+            "through the same calls in the same order, and end all of them when the first has no more data."
+        ) from error
+    if failed:
+        messages = ranks.texts("" if error is None else f"{type(error).__name__}: {error}")
+        if error is not None:
+            raise error
+        raise RankError(
+            f"group: {call} failed on rank {failed[0]} of {ranks.size}: {messages[failed[0]]} {why}".rstrip()
+        )
+    if bool((table[:, 2] != table[0, 2]).any()):
+        raise RankError(_difference(ranks.texts(written, LONGEST_SETTINGS)))
+    for name, column in zip(same, table[:, 3:].t(), strict=False):
+        other = ((column != column[0]) & ~(column.isnan() & column[0].isnan())).nonzero()[:, 0].tolist()
+        if other:
+            raise RankError(
+                f"{name}: rank {other[0]} has others than rank 0 ({float(column[other[0]]):.17g} and "
+                f"{float(column[0]):.17g}); expected the same on all ranks. Broadcast points and weights from rank 0, "
+                f"as DistributedDataParallel does. {SAME_EVERYWHERE}"
+            )
+    assert made is not None
+    return made, table[:, 3:]
 
 
 @contextmanager
@@ -247,13 +214,12 @@ def told_to(ranks: Ranks | None, call: str) -> Iterator[None]:
         yield
     except Exception as error:
         if ranks is not None:
-            failure = error
-
-            def fail() -> tuple[None, Sequence[float]]:
-                raise failure
-
-            ranks.agree(call, fail, 0, "Give every rank settings and inputs that can be used.")
+            agree(ranks, call, partial(_raise, error))
         raise
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
 
 
 def _written(settings: Mapping[str, Any]) -> str:
@@ -295,18 +261,6 @@ def mark(values: Tensor) -> float:
     """A number that changes with any of the values."""
     flat = values.detach().double().flatten()
     return float(flat @ torch.arange(1, len(flat) + 1, dtype=torch.float64, device=flat.device).cos())
-
-
-def check_same(names: Sequence[str], facts: Tensor) -> None:
-    """Raise RankError, on every rank alike, unless all ranks' facts (size, at least as many as names) agree."""
-    for name, column in zip(names, facts.t(), strict=False):
-        other = ((column != column[0]) & ~(column.isnan() & column[0].isnan())).nonzero()[:, 0].tolist()
-        if other:
-            raise RankError(
-                f"{name}: rank {other[0]} has others than rank 0 ({float(column[other[0]]):.17g} and "
-                f"{float(column[0]):.17g}); expected the same on all ranks. Broadcast points and weights from rank 0, "
-                f"as DistributedDataParallel does. {SAME_EVERYWHERE}"
-            )
 
 
 def as_ranks(group: Any) -> Ranks | None:

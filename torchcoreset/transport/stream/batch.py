@@ -17,7 +17,6 @@ from torch import Tensor
 from ..passes import Engine, SmoothedCells
 from ..problem import Problem
 from ..result import Coupling
-from ..support import c_transform
 from .state import StreamState
 from .ties import distinct, shared
 
@@ -134,10 +133,8 @@ def smoothed(engine: Engine, running: StreamState) -> Smoothed:
 
 
 def part_of(engine: Engine) -> Engine:
-    """Passes over the samples that a curvature is computed from: so few that every rank may look at all."""
-    sample = engine.subsample(FINE * len(engine.problem.x))
-    whole = sample.problem.whole()
-    return sample if whole is sample.problem else sample.on(whole)
+    """Passes over the samples that a curvature is computed from."""
+    return engine.subsample(FINE * len(engine.problem.x))
 
 
 def repeated(sample: Engine) -> float:
@@ -152,16 +149,22 @@ def scale_of(problem: Problem) -> float:
     return problem.rounding / torch.finfo(problem.x.dtype).eps
 
 
-def batch_sums(problem: Problem, running: StreamState, look: Look, renewal: Smoothed | None) -> BatchSums:
+def overdue_cells(running: StreamState) -> Tensor | None:
+    """Which cells have been empty for too long, (n,) bool; None if none has."""
+    late = running.overdue > OVERDUE + math.log(len(running.overdue))
+    return late if bool(late.any()) else None
+
+
+def batch_sums(
+    problem: Problem, look: Look, renewal: Smoothed | None = None, raised: Tensor | None = None
+) -> BatchSums:
     """What a batch tells, from a look at it whose means are those of all its samples; v is centred."""
-    most = OVERDUE + math.log(len(problem.b))
-    is_late = float(running.overdue.max()) > most
     return BatchSums(
         size=effective_size(problem),
         value=float(look.value),
         square=float(look.square),
         mass=look.mass,
-        c_transform=c_transform(problem, look.transform, running.overdue > most) if is_late else None,
+        c_transform=raised,
         renewal=renewal,
     )
 

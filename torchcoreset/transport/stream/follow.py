@@ -9,12 +9,11 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor
 
-from ..dual import LEAST_SAMPLES
-from ..passes import make_engine, resolving_engine
+from ..passes import EngineChoice, make_engine
 from ..problem import Problem
 from ..result import Coupling
 from ..support import c_transform, extend, restrict
-from .batch import FINE, Look, batch_sums, look_at, smoothed
+from .batch import Look, batch_sums, look_at, overdue_cells, smoothed
 from .drift import Moments, features, first_moments, watched
 from .state import StreamState
 from .update import advance, advect, begin, forget, is_due
@@ -220,9 +219,8 @@ def see(memory: Memory | None, problem: Problem, points: Tensor, samples: Tensor
     running = advect(memory.running, points, problem.b)
     if running is None:
         return None
-    look = look_at(
-        resolving_engine(problem, engine, running.numbers.mean), running.potential, running.numbers.tie_tolerance
-    )
+    passes = make_engine(problem, engine, running.numbers.mean)
+    look = look_at(passes, running.potential, running.numbers.tie_tolerance)
     return Seen(running=running, look=look, features=features(samples, problem.mean, memory.moments.origin))
 
 
@@ -234,7 +232,7 @@ def follow(
     seen: Seen | None,
     *,
     forgetting: float,
-    engine: str,
+    engine: EngineChoice,
 ) -> Followed:
     """Measure a batch, and remember it.
 
@@ -245,17 +243,20 @@ def follow(
         samples: (m, d), as they came, in coordinates that do not change from batch to batch.
         seen: what `see` has seen, with means over all samples of the batch; None begins a stream.
         forgetting: least gain of a batch of average size, in [0, 1).
-        engine: as in `transport`.
+        engine: of all samples of the batch, as in `make_engine`.
     """
     if problem.support is not None:
         return _without_idle(memory, problem, points, samples, seen, problem.support, forgetting, engine)
     if seen is None:
         return _first(problem, points, samples, engine)
     assert memory is not None  # it has been looked at with one
-    renewal = None
-    if is_due(seen.running):
-        renewal = smoothed(resolving_engine(problem, engine, seen.running.numbers.mean), seen.running)
-    sums = batch_sums(problem, seen.running, seen.look, renewal)
+    due, late = is_due(seen.running), overdue_cells(seen.running)
+    renewal = raised = None
+    if due or late is not None:
+        passes = make_engine(problem, engine, seen.running.numbers.mean)
+        renewal = smoothed(passes, seen.running) if due else None
+        raised = None if late is None else passes.least(c_transform(problem, seen.look.transform, late))
+    sums = batch_sums(problem, seen.look, renewal, raised)
     after = advance(seen.running, sums, problem.b, forgetting)
     share = sums.size / after.numbers.typical
     moments, has_moved = watched(memory.moments, seen.features, sums.size, share, forgetting)
@@ -266,16 +267,15 @@ def follow(
     return _followed(problem.b, seen.running.potential, seen.look, sums.value, memory, is_new)
 
 
-def _first(problem: Problem, points: Tensor, samples: Tensor, engine: str) -> Followed:
+def _first(problem: Problem, points: Tensor, samples: Tensor, engine: EngineChoice) -> Followed:
     """The first batch, which is measured at its own potential."""
     mean = make_engine(problem, engine).hard(torch.zeros_like(problem.b)).mean
-    passes = resolving_engine(problem, engine, mean)
-    small = problem.count <= max(LEAST_SAMPLES, FINE * len(problem.x))
-    running = begin(resolving_engine(problem.whole(), engine, mean) if small else passes, points, mean)
-    (origin,) = problem.added(problem.mean(samples.double()))
+    passes = make_engine(problem, engine, mean)
+    running = begin(passes, points, mean)
+    (origin,) = passes.total(problem.mean(samples.double()))
     here = look_at(passes, running.potential)
     seen = Seen(running=running, look=here, features=features(samples, problem.mean, origin))
-    seen = seen.with_means(*problem.added(*seen.means))
+    seen = seen.with_means(*passes.total(*seen.means))
     moments = first_moments(origin, seen.features, running.numbers.samples)
     memory = Memory(running=running, moments=moments, drifts=problem.b.new_zeros(2))
     return _followed(problem.b, running.potential, seen.look, float(seen.look.value), memory, False)
@@ -334,7 +334,7 @@ def _without_idle(
     seen: Seen | None,
     support: Tensor,
     forgetting: float,
-    engine: str,
+    engine: EngineChoice,
 ) -> Followed:
     """The same with points of weight zero left out: they are given the highest potential that leaves them empty.
 
@@ -343,9 +343,10 @@ def _without_idle(
     inner = restrict(problem, support)
     found = follow(memory, inner, points[support], samples, seen, forgetting=forgetting, engine=engine)
     result, used = found.transport, support.nonzero()[:, 0]
+    highest = make_engine(problem, engine).least(c_transform(problem, result.transform, ~support))
     transport = replace(
         result,
-        potential=extend(result.potential, support, c_transform(problem, result.transform, ~support)),
+        potential=extend(result.potential, support, highest),
         assignment=used[result.assignment],
         cell_mass=extend(result.cell_mass, support, 0.0),
         weights=problem.b,

@@ -1,0 +1,187 @@
+"""What a call with a group begins with: one message, after which each rank has its part of one problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import torch
+from torch import Tensor
+
+from ...tensors import real_tensor
+from ..cost import Cost
+from ..dual import COARSE, LEAST_SAMPLES
+from ..passes import EngineChoice
+from ..problem import Problem, as_table, make_problem, square_with_offset, with_offset
+from ..result import Transport
+from ..solver import FINE, MOST
+from .group import Ranks, agree, mark
+from .shard import Shard, engine_on
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+WHY = "Skip the step on every rank, or repair that rank's input."
+SAME = (
+    "number of points",
+    "dimension",
+    "dtype of the points",
+    "use of sample_weights",
+    "points",
+    "point_weights",
+    "state",
+)
+
+
+class Solve(Protocol):
+    """What solves a checked problem."""
+
+    def __call__(self, problem: Problem, *, engine: EngineChoice) -> Transport: ...
+
+
+class Means(Protocol):
+    """What samples show, with means over them."""
+
+    @property
+    def state(self) -> Tensor:
+        """What has been remembered from earlier calls, (k,), and is used now: the same on all ranks."""
+
+    @property
+    def means(self) -> tuple[Tensor, ...]:
+        """Weighted means over samples, float64, of equal shapes on all ranks."""
+
+    def with_means(self, *means: Tensor) -> Self:
+        """The same with means over more samples."""
+
+
+S = TypeVar("S", bound=Means)
+
+
+def solve_on(
+    ranks: Ranks | None,
+    call: str,
+    solve: Solve,
+    points: Any,
+    samples: Any,
+    p: float | Cost,
+    point_weights: Any = None,
+    sample_weights: Any = None,
+    *,
+    engine: str = "auto",
+    dtype: torch.dtype | None = None,
+    state: Tensor | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> tuple[Problem, Transport]:
+    """Solve the problem that all ranks hold together, or that of this process alone.
+
+    Args:
+        solve: which does so with an engine for the problem.
+        engine: as in `transport`.
+        others: as in `problem_on`.
+
+    Returns:
+        This rank's part of the problem, and the result, with the plan and transform of this rank's samples.
+    """
+    problem, _ = problem_on(
+        ranks, call, points, samples, p, point_weights, sample_weights, lambda _: None,
+        dtype=dtype, state=state, settings=settings,
+    )  # fmt: skip
+    if not isinstance(problem, Shard):
+        return problem, solve(problem, engine=engine)
+    n = len(problem.x)
+    # As many samples as the largest subsample of n points has: every rank solves the whole problem.
+    if problem.count <= max(LEAST_SAMPLES, COARSE * n, min(FINE * n, MOST)) or problem.ranks.size == 1:
+        return problem, problem.own_result(solve(problem.whole(), engine=engine))
+    return problem, solve(problem, engine=engine_on(ranks, engine))
+
+
+def problem_on(
+    ranks: Ranks | None,
+    call: str,
+    points: Any,
+    samples: Any,
+    p: float | Cost,
+    point_weights: Any,
+    sample_weights: Any,
+    look: Callable[[Problem], S | None],
+    *,
+    dtype: torch.dtype | None = None,
+    state: Tensor | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> tuple[Problem, S | None]:
+    """The checked problem of this process alone, or this rank's part of the one that all ranks hold together.
+
+    Args:
+        ranks: None for this process alone.
+        call: which of `CALLS` this belongs to.
+        points, samples, p, point_weights, sample_weights, dtype: as in `make_problem`; weights of samples are on one
+            scale on all ranks.
+        look: from the checked problem of this process alone to what its samples show, whose means travel in the message
+            that all calls begin with; None on all ranks or on none.
+        state: (k,) what has been remembered from earlier calls, such as a potential, and has to agree too; where
+            something is seen, it is that of what is seen.
+        settings: by name, what ranks have to agree in besides.
+
+    Returns:
+        The problem, and what was seen, with means over the samples of all ranks.
+
+    Raises:
+        ValueError: unusable inputs.
+        RankError: unusable inputs on another rank, or points or settings that differ between ranks.
+    """
+
+    def looked() -> tuple[Problem, S | None]:
+        problem = make_problem(points, samples, p, point_weights, sample_weights, dtype=dtype)
+        return problem, look(problem)
+
+    if ranks is None:
+        return looked()
+
+    def prepare() -> tuple[tuple[Problem, S | None], Tensor]:
+        problem, seen = looked()
+        x, known = as_table(points, "points"), state if seen is None else seen.state
+        facts = problem.a.new_tensor((
+            *problem.x.shape, max(32, torch.finfo(dtype or x.dtype).bits), sample_weights is not None,
+            mark(x), mark(problem.b), 0.0 if known is None else 1 + mark(known),  # so far as in SAME
+            problem.equal, problem.square, problem.concentration, problem.largest, problem.count,
+            problem.count if sample_weights is None else total_of(sample_weights),
+            torch.finfo(problem.x.dtype).bits, mark(problem.x), square_with_offset(problem, points),
+        ))  # fmt: skip
+        means = () if seen is None else seen.means
+        return (problem, seen), torch.cat((facts, *(mean.flatten() for mean in means)))
+
+    settings = {"p": p.p if isinstance(p, Cost) else p, **(settings or {})}
+    (problem, seen), told = agree(ranks, call, prepare, same=SAME, why=WHY, settings=settings)
+    alike, square, concentration, largest, count, weight, bits, place, own_square = told[:, len(SAME) :][:, :9].t()
+    if torch.finfo(problem.x.dtype).bits < bits.max():  # the samples of another rank need float64
+        problem = make_problem(points, samples, p, point_weights, sample_weights, dtype=torch.float64)
+    each, shares = weight / count, weight / weight.sum()
+    if not bool((place == place[0]).all()):  # what can be shifted without rounding differs between ranks
+        problem, square = with_offset(problem, points), own_square
+    # In a union of equal weights each is 1/M exactly; so is a sum of counts.
+    equal = bool(alike.all()) and bool((each == each[0]).all())
+    counts = tuple(count.long().tolist())
+    a = torch.full_like(problem.a, 1 / sum(counts)) if equal else problem.a * float(shares[ranks.rank])
+    shard = Shard(
+        x=problem.x, b=problem.b, y=problem.y, a=a, equal=equal, cost=problem.cost, largest=float(largest.max()),
+        ranks=ranks, counts=counts, square_norm=float(square @ shares),
+        square_weight=float(concentration @ shares.square()),
+    )  # fmt: skip
+    if seen is None:
+        return shard, None
+    return shard, seen.with_means(*_joined(ranks, seen.means, told[:, len(SAME) + 9 :], shares))
+
+
+def _joined(ranks: Ranks, means: Sequence[Tensor], rows: Tensor, shares: Tensor) -> tuple[Tensor, ...]:
+    """The means over all ranks: as far as they came with the `rows` (size, k), and the rest in a message."""
+    own = torch.cat([mean.flatten() for mean in means])
+    joined = (shares @ rows[:, : len(own)]).to(own)
+    if len(own) > len(joined):
+        joined = torch.cat((joined, *ranks.total(own[len(joined) :] * float(shares[ranks.rank]))))
+    pieces = torch.split(joined, [mean.numel() for mean in means])
+    return tuple(piece.view(mean.shape) for piece, mean in zip(pieces, means, strict=True))
+
+
+def total_of(weights: Any) -> float:
+    """Sum of weights in any form, on the scale on which they were given."""
+    return float(real_tensor(weights, "sample_weights").double().sum())
