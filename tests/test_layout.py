@@ -49,7 +49,7 @@ ROOMS_MAY_IMPORT = {
     "transport/dual": {"passes", "flow"},
     "transport/stream": {"passes", "dual", "flow"},
     "transport/entropic": {"passes", "dual"},
-    "transport/ranks": {"passes", "dual", "flow"},
+    "transport/ranks": {"passes", "dual", "flow", "stream"},
     "sources/tables": set(),
     "sources/batches": {"tables"},
     "sources/files": {"tables"},

@@ -8,8 +8,9 @@ from p. `solve` is the way in, and `solver` puts three rooms together until the 
     flow        min-cost flow on the cells: from there to a feasible plan, and the best potential
 
 Beside them, `stream` follows the potential of a stream batch by batch, `entropic` solves Sinkhorn's problem, and
-`ranks` holds samples that lie on several processes. `support` leaves out points without weight, `groups` cuts a problem
-where no mass crosses, `labels` sends each sample to one point, and `extent` measures median, scale and diameter.
+`ranks` wraps a problem and its engine where samples lie on several processes. `support` leaves out points without
+weight, `groups` cuts a problem where no mass crosses, `labels` sends each sample to one point, and `extent` measures
+median, scale and diameter.
 """
 
 from .cost import DISTANCE, Cost, as_cost, check_power

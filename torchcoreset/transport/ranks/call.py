@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -15,11 +15,9 @@ from ..passes import EngineChoice
 from ..problem import Problem, as_table, make_problem, square_with_offset, with_offset
 from ..result import Transport
 from ..solver import FINE, MOST
+from ..stream import Seen
 from .group import Ranks, agree, mark
 from .shard import Shard, engine_on
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 WHY = "Skip the step on every rank, or repair that rank's input."
 SAME = (
@@ -37,24 +35,6 @@ class Solve(Protocol):
     """What solves a checked problem."""
 
     def __call__(self, problem: Problem, *, engine: EngineChoice) -> Transport: ...
-
-
-class Means(Protocol):
-    """What samples show, with means over them."""
-
-    @property
-    def state(self) -> Tensor:
-        """What has been remembered from earlier calls, (k,), and is used now: the same on all ranks."""
-
-    @property
-    def means(self) -> tuple[Tensor, ...]:
-        """Weighted means over samples, float64, of equal shapes on all ranks."""
-
-    def with_means(self, *means: Tensor) -> Self:
-        """The same with means over more samples."""
-
-
-S = TypeVar("S", bound=Means)
 
 
 def solve_on(
@@ -103,12 +83,12 @@ def problem_on(
     p: float | Cost,
     point_weights: Any,
     sample_weights: Any,
-    look: Callable[[Problem], S | None],
+    look: Callable[[Problem], Seen | None],
     *,
     dtype: torch.dtype | None = None,
     state: Tensor | None = None,
     settings: Mapping[str, Any] | None = None,
-) -> tuple[Problem, S | None]:
+) -> tuple[Problem, Seen | None]:
     """The checked problem of this process alone, or this rank's part of the one that all ranks hold together.
 
     Args:
@@ -130,14 +110,14 @@ def problem_on(
         RankError: unusable inputs on another rank, or points or settings that differ between ranks.
     """
 
-    def looked() -> tuple[Problem, S | None]:
+    def looked() -> tuple[Problem, Seen | None]:
         problem = make_problem(points, samples, p, point_weights, sample_weights, dtype=dtype)
         return problem, look(problem)
 
     if ranks is None:
         return looked()
 
-    def prepare() -> tuple[tuple[Problem, S | None], Tensor]:
+    def prepare() -> tuple[tuple[Problem, Seen | None], Tensor]:
         problem, seen = looked()
         x, known = as_table(points, "points"), state if seen is None else seen.state
         facts = problem.a.new_tensor((

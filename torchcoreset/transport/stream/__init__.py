@@ -5,6 +5,6 @@ it with the points, `ties` shares samples that several points want equally, `dri
 `follow` is the way in.
 """
 
-from .follow import MEMORY_DIMENSIONS, Followed, Memory, StreamStatus, StreamTransport, follow, see
+from .follow import MEMORY_DIMENSIONS, Followed, Memory, Seen, StreamStatus, StreamTransport, follow, see
 
-__all__ = ["MEMORY_DIMENSIONS", "Followed", "Memory", "StreamStatus", "StreamTransport", "follow", "see"]
+__all__ = ["MEMORY_DIMENSIONS", "Followed", "Memory", "Seen", "StreamStatus", "StreamTransport", "follow", "see"]
