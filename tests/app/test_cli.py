@@ -113,13 +113,6 @@ def test_compare_puts_random_rows_behind(folder, capsys):
     assert ours["distance"] < random["distance"]
 
 
-@pytest.mark.slow
-def test_compare_divergences(folder, capsys):
-    code, said = ask(capsys, "compare t.npy --size 3 --steps 10 --standardise --samples 100")
-    assert code == 0
-    assert [one["name"] for one in said["divergences"]][:3] == ["W1", "W2^2", "energy"]
-
-
 def test_push_through_a_network(folder, capsys):
     (folder / "net.py").write_text(
         "import torch\nclass Net(torch.nn.Linear):\n    def __init__(self):\n        super().__init__(3, 2)\n"
@@ -192,7 +185,7 @@ def test_pictures(folder, options):
         ("build evil.pt --size 3", "is no .pt file of plain tensors"),
         ("certify evil.npz t.npy", "is no .npz file of plain arrays"),
         ("certify t.npz t.npy", "holds no points"),
-        ("compare t.npy", "name some, or give --size"),
+        ("compare t.npy", "got no coreset files; name some"),
         ("push some.npz --network math:nothing", "math has no module or function called 'nothing'"),
         ("push some.npz --network math", "expected FILE.py:NAME or MODULE:NAME"),
         ("push some.npz --network torch.nn:Identity --state evil.pt", "evil.pt is no .pt file of plain tensors"),
@@ -466,8 +459,6 @@ def test_compare_draws(folder, capsys):
     assert main(["compare", "t.npy", "c.npz", "--plot", "beside.png"]) == 0
     assert (folder / "beside.png").stat().st_size > 1000
     assert "written  beside.png" in capsys.readouterr().out
-    assert main(["compare", "t.npy", "--size", "3", "--plot", "beside.png"]) == 2
-    assert "--plot: given without coreset files" in capsys.readouterr().err
 
 
 def test_push_takes_the_columns_of_the_build(folder, capsys):

@@ -11,11 +11,11 @@ from .parquet import ParquetSource
 from .source import FileSource
 
 _FORMATS: dict[str, type[NpySource] | type[ParquetSource] | type[CsvSource]] = {
-    ".npy": NpySource,
-    ".parquet": ParquetSource,
-    ".pq": ParquetSource,
     ".csv": CsvSource,
     ".tsv": CsvSource,
+    ".parquet": ParquetSource,
+    ".pq": ParquetSource,
+    ".npy": NpySource,
 }
 _COMPRESSED = (".gz", ".bz2")
 
