@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -62,3 +64,10 @@ def warn_user(warning: Warning) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(folders):
         level, frame = level + 1, frame.f_back
     warnings.warn(warning, stacklevel=level)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown word: the known word that was probably meant, or all of them."""
+    words = list(known)
+    close = difflib.get_close_matches(word, words, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else f"; expected one of {', '.join(words)}."

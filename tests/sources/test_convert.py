@@ -41,7 +41,9 @@ def test_what_is_no_source(thing, name):
 
 @pytest.mark.parametrize("path", ["data.txt", Path("data.csv.zip"), "csv", ""], ids=str)
 def test_paths_of_unknown_formats(path):
-    with pytest.raises(ValueError, match=r"source: got the path .*; expected a file that ends in .npy, .parquet"):
+    with pytest.raises(
+        ValueError, match=r"source: got the path .*; expected a file that ends in .csv, .tsv, .parquet, .pq, .npy"
+    ):
         as_source(path)
 
 

@@ -259,10 +259,10 @@ def test_what_is_no_array(tmp_path):
         with pytest.raises(ValueError, match=r"holds no plain table|not all numbers"):
             as_source(path)
     np.save(path, np.array([{}]), allow_pickle=True)
-    with pytest.raises(ValueError, match="is no NPY file of numbers"):
+    with pytest.raises(ValueError, match="is not a NPY file of numbers"):
         as_source(path)
     path.write_text("hello")
-    with pytest.raises(ValueError, match="is no NPY file of numbers"):
+    with pytest.raises(ValueError, match="is not a NPY file of numbers"):
         as_source(path)
 
 
@@ -295,8 +295,8 @@ def test_types_of_parquet_columns(tmp_path):
     assert read(["fixed", "count", "list"]).tolist() == [[1, 2, 1, 1, 2], [3, 4, 2, 3, 4]]
     for features, message in [
         ("ragged", "lists of several lengths in column 'ragged'"),
-        ("name", r"columns that are no numbers: 'name' \(text\)"),
-        (None, r"columns that are no numbers: 'name' \(text\). Choose columns"),
+        ("name", r"columns that are not numbers: 'name' \(text\)"),
+        (None, r"columns that are not numbers: 'name' \(text\). Choose columns"),
         ("gap", "data.pq: 1 of 2 rows hold NaN or inf, the first is row 1 \\(counted from 0\\), in 'gap'"),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -344,10 +344,10 @@ def test_dialects_of_csv(tmp_path):
     [
         ("", None, "has no rows that can be read"),
         ("a,b\n", None, "has no rows"),
-        ("a,b\n1,x\n2,y\n", None, r"columns that are no numbers: 'b' \(text\). Choose .*, such as \['a'\]"),
-        ("a,b\n1,x\n2,y\n", "b", r"columns that are no numbers: 'b' \(text\)"),
-        ("a,b\n1,2020-01-31\n", "b", r"columns that are no numbers: 'b' \(dates\)"),
-        ("a|b\n1|2\n", None, "no numbers: 'a|b' \\(text\\). Columns are separated by commas, semicolons or tabs"),
+        ("a,b\n1,x\n2,y\n", None, r"columns that are not numbers: 'b' \(text\). Choose .*, such as \['a'\]"),
+        ("a,b\n1,x\n2,y\n", "b", r"columns that are not numbers: 'b' \(text\)"),
+        ("a,b\n1,2020-01-31\n", "b", r"columns that are not numbers: 'b' \(dates\)"),
+        ("a|b\n1|2\n", None, "not numbers: 'a|b' \\(text\\). Columns are separated by commas, semicolons or tabs"),
         ("a,b\n1,2\n3\n", None, "cannot be read as a table of numbers .*Expected 2 columns, got 1|has no rows that"),
         (
             "a,b\n1,2\n3,\n",

@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
 
-from ..errors import ConvergenceError
+from ..errors import ConvergenceError, nearest
 from .commands import COMMANDS, RunSettings, read_config
 from .outcome import INTERRUPTED, NOT_REACHED, USAGE, Outcome, note
-from .settings import UsageError, explain, nearest, parser_of
+from .settings import UsageError, explain, parser_of
 
 EXAMPLES = """\
 examples:

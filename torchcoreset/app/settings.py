@@ -6,15 +6,15 @@ jsonargparse checks values against the types of the fields, and does so for both
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import inspect
 import re
 import types
 from argparse import SUPPRESS, Action, HelpFormatter
-from collections.abc import Iterable
 from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from jsonargparse import ArgumentParser
+
+from ..errors import nearest
 
 Settings = TypeVar("Settings")
 
@@ -140,13 +140,6 @@ def from_mapping(settings: type[Settings], values: dict[str, Any], where: str) -
     except UsageError as error:
         raise UsageError(f"{where}: {explain(str(error), settings, dashes=False)}") from error
     return settings(**{name: getattr(parsed, name) for name in fields})
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """What was probably meant, or all that there is: the end of a message about an unknown word."""
-    words = list(known)
-    close = difflib.get_close_matches(word, words, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else f"; expected one of {', '.join(words)}."
 
 
 def explain(message: str, settings: type[Any] | None, *, dashes: bool = True) -> str:

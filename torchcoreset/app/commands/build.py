@@ -146,7 +146,11 @@ def _say_if_uneven(scaling: Scaling, columns: Sequence[str], *, quiet: bool) -> 
 def _identity(settings: BuildSettings, table: Table) -> dict[str, Any]:
     """What has to be the same for a run to be taken up again."""
     names = ("size", "p", "label", "weights", "standardise", "allocation", "algorithm", "samples", "hold_out", "seed")
-    same = {"data": table.mark, "columns": list(table.columns), **{name: getattr(settings, name) for name in names}}
+    same = {
+        "data": table.fingerprint,
+        "columns": list(table.columns),
+        **{name: getattr(settings, name) for name in names},
+    }
     return same if settings.weights_are is None else {**same, "weights_are": settings.weights_are}
 
 
@@ -292,7 +296,7 @@ def _record(job: _Job, value: float, lower: float) -> dict[str, Any]:
         "seed": settings.seed,
         "algorithm": settings.algorithm,
         "data": table.name,
-        "data_mark": table.mark,
+        "data_mark": table.fingerprint,
         "columns": list(table.columns),
         "label": table.label,
         "allocation": settings.allocation if job.labels is not None else None,

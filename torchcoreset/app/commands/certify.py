@@ -119,7 +119,7 @@ def check_columns(held: CoresetFile, table: Table, name: str) -> None:
 def fresh_rows(held: CoresetFile, table: Table, *, quiet: bool) -> Source:
     """Rows of the table that the build has not seen: those held out of it, or all rows of another table."""
     mark = held.metadata.get("data_mark")
-    if mark is None or mark != table.mark:
+    if mark is None or mark != table.fingerprint:
         return table.source
     share = held.metadata.get("hold_out")
     if share:

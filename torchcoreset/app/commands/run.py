@@ -9,7 +9,8 @@ from typing import Any
 
 import yaml
 
-from ..settings import Common, UsageError, argument, from_mapping, nearest, option
+from ...errors import nearest
+from ..settings import Common, UsageError, argument, from_mapping, option
 
 
 @dataclass(frozen=True, kw_only=True)

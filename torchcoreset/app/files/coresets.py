@@ -111,10 +111,8 @@ def read_coreset(name: str) -> CoresetFile:
     if not path.is_file():
         raise UsageError(f"coreset: there is no file {name!r}.")
     suffix = check_format(path, "coreset")
-    if suffix == ".csv":
-        return _read_csv(path)
-    if suffix == ".parquet":
-        return _read_parquet(path)
+    if suffix in (".csv", ".parquet"):
+        return _read_table(path, suffix)
     try:
         arrays = read_arrays(path)
     except ValueError as error:
@@ -200,26 +198,20 @@ def _sidecar(path: Path) -> Path:
     return path.with_name(path.name + ".json")
 
 
-def _read_csv(path: Path) -> CoresetFile:
-    metadata = _metadata(_sidecar(path).read_text("utf-8"), path) if _sidecar(path).is_file() else {}
-    with open(path, encoding="utf-8", newline="") as file:
-        lines = list(csv.reader(file))
-    if len(lines) < 2:
-        raise UsageError(f"{path}: got no points; expected a line of names, and one for each point.")
-    names, rows = lines[0], lines[1:]
-    if any(len(row) != len(names) for row in rows):
-        raise UsageError(f"{path}: its lines have different numbers of columns; expected {len(names)} in each.")
-    return _from_table({name: np.array([row[k] for row in rows]) for k, name in enumerate(names)}, metadata, path)
-
-
-def _read_parquet(path: Path) -> CoresetFile:
-    arrow, parquet = pyarrow("pyarrow", path), pyarrow("pyarrow.parquet", path)
+def _read_table(path: Path, suffix: str) -> CoresetFile:
+    arrow = pyarrow("pyarrow", path)
     try:
-        table = parquet.read_table(path)
+        if suffix == ".parquet":
+            table = pyarrow("pyarrow.parquet", path).read_table(path)
+            text = (table.schema.metadata or {}).get(SCHEMA_KEY, b"{}").decode()
+            metadata = _metadata(text, path)
+        else:
+            metadata = _metadata(_sidecar(path).read_text("utf-8") if _sidecar(path).is_file() else "{}", path)
+            csv_of_arrow = pyarrow("pyarrow.csv", path)
+            labels = {str(metadata.get("label")): arrow.string()}  # 01 may be text
+            table = csv_of_arrow.read_csv(path, convert_options=csv_of_arrow.ConvertOptions(column_types=labels))
     except arrow.ArrowInvalid as error:
-        raise UsageError(f"{path} is no Parquet file ({error}).") from error
-    text = (table.schema.metadata or {}).get(SCHEMA_KEY)
-    metadata = {} if text is None else _metadata(text.decode(), path)
+        raise UsageError(f"{path} cannot be read as a {suffix} table ({error}).") from error
     return _from_table({name: np.asarray(table.column(name)) for name in table.schema.names}, metadata, path)
 
 
@@ -238,9 +230,8 @@ def _from_table(table: dict[str, NDArray[Any]], metadata: dict[str, Any], path: 
         if labels is not None and labels.dtype.kind in "UO" and metadata.get("label_kind") == "number":
             labels = labels.astype(np.int64)
     except ValueError as error:
-        text = str(error).replace("np.str_(", "").removesuffix(")")
         raise UsageError(
-            f"{path} has text where points should be ({text}); expected a coreset, as `torchcoreset build` writes it."
+            f"{path} has text where points should be ({error}); expected a coreset, as `torchcoreset build` writes it."
         ) from error
     labels = labels.astype(str) if labels is not None and labels.dtype.kind == "O" else labels
     return _checked(points, weights, labels, {**metadata, "columns": list(columns)}, path)

@@ -6,6 +6,7 @@ Nothing in a file is executed: arrays are read without pickle, tensors with weig
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,14 +16,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...coresets import load_npz, load_tensors
+from ...errors import nearest
 from ...sources import RepeatedRows, Source, as_source, fingerprint_of
-from ...sources.files import Dialect, csv_options, dialect_of, open_blocks, pyarrow, usable
-from ..settings import Common, UsageError, argument, nearest, option
+from ...sources.files import FORMATS, column_named, format_of, mapped, read_column, schema_of, usable
+from ..settings import Common, UsageError, argument, option
 from .examples import PREFIX, example_table
 
 Key = int | str
-ARROW = (".csv", ".tsv", ".parquet", ".pq")
-COMPRESSED = (".gz", ".bz2")
+ARRAYS = (".npz", ".pt", ".pth")  # files of several arrays by name
 USUAL = ("X", "x", "features", "data", "points")  # names of the table among several arrays
 
 
@@ -34,8 +35,8 @@ class DataSettings(Common):
     columns: str | list[str | int] | None = option(
         "columns of the features, by name or number from 0: a,b,c (all but label and weights)", None, metavar="NAMES"
     )
-    label: str | int | None = option("column of labels, which are no features", None, metavar="NAME")
-    weights: str | int | None = option("column of row weights, which are no features", None, metavar="NAME")
+    label: str | int | None = option("column of labels; they are not used as features", None, metavar="NAME")
+    weights: str | int | None = option("column of row weights; they are not used as features", None, metavar="NAME")
     weights_are: Literal["importance", "counts"] | None = option(
         "what they mean: importance, or counts of rows alike (importance)", None
     )
@@ -53,7 +54,7 @@ class Table:
         labels: (rows,) numbers or text, or None.
         label: name of their column, or None.
         weights: name of the column of weights, or None.
-        mark: by which the rows are known again.
+        fingerprint: by which the rows are known again.
     """
 
     name: str
@@ -62,7 +63,7 @@ class Table:
     labels: NDArray[Any] | None
     label: str | None
     weights: str | None
-    mark: str | None
+    fingerprint: str | None
 
     @property
     def rows(self) -> int:
@@ -77,19 +78,18 @@ def read_table(settings: DataSettings) -> Table:
     if settings.weights is None and settings.weights_are is not None:
         raise UsageError("--weights-are: given without --weights; expected it with the column that it speaks of.")
     if settings.data.startswith(PREFIX):
-        columns = example_table(settings.data.removeprefix(PREFIX))
-        if settings.label is None and settings.columns is None:  # nobody means the label as a feature here
-            columns.pop("label")
-        table = _from_columns(settings, columns)
+        rows, names, label = example_table(settings.data.removeprefix(PREFIX))
+        table = _from_arrays(settings, settings.data, rows, names, {"label": label})
     else:
         path = Path(settings.data)
         if not path.is_file():
             raise UsageError(f"DATA: there is no file {settings.data!r}.")
-        kind = _kind(path)
-        if kind in ARROW:
-            table = _from_arrow(settings, path, kind)
-        elif kind in (".npy", ".npz", ".pt", ".pth"):
-            table = _from_arrays(settings, path, kind)
+        if format_of(path) in ARRAYS:
+            arrays = load_arrays(path)
+            rows = arrays.pop(_main_array(arrays, settings.key, path))
+            table = _from_arrays(settings, path.name, rows, _numbered(path, rows), arrays)
+        elif format_of(path) in FORMATS:
+            table = _from_file(settings, path)
         else:
             raise UsageError(
                 f"DATA: got {path.name!r}; expected a file that ends in .csv, .tsv, .parquet, .npy, .npz or .pt."
@@ -102,172 +102,124 @@ def read_table(settings: DataSettings) -> Table:
 def header(data: str) -> list[str] | None:
     """Names of the columns of a table that has names: CSV, TSV, Parquet; else None."""
     path = Path(data)
-    if data.startswith(PREFIX) or _kind(path) not in ARROW or not path.is_file():
+    if data.startswith(PREFIX) or format_of(path) not in FORMATS or format_of(path) == ".npy" or not path.is_file():
         return None
-    return list(_arrow_schema(path, _kind(path))[0].names)
+    return list(schema_of(path).names)
 
 
-def _kind(path: Path) -> str:
-    """The suffix that says what a file holds."""
-    suffixes = [suffix.lower() for suffix in path.suffixes] or [""]
-    return suffixes[-2] if suffixes[-1] in COMPRESSED and len(suffixes) > 1 else suffixes[-1]
+def _from_file(settings: DataSettings, path: Path) -> Table:
+    """A table of which only parts are read at a time; labels are read whole."""
+    array = mapped(path) if format_of(path) == ".npy" else None
+    if array is not None and settings.key is not None:
+        raise UsageError(f"--key: {path.name} holds one array; expected --key with .npz and .pt files only.")
+    schema = None if array is not None else schema_of(path)
+    names = list(schema.names) if schema is not None else _numbered(path, array)
+    label, weights = (
+        None if key is None else _name(names, key, flag, path.name)
+        for key, flag in ((settings.label, "--label"), (settings.weights, "--weights"))
+    )
+    features = _features(settings, names, label, weights, path.name)
+    if array is not None:
+        places = [names.index(name) for name in features] if array.ndim == 2 else None
+        source = _source(settings, path, None if weights is None else names.index(weights), places)
+        labels = None if label is None else array[:, names.index(label)]
+    else:
+        _check_numbers(path.name, features, label, schema)
+        source = _source(settings, path, weights, features)
+        labels = None if label is None else _text_or_numbers(path, label)
+    if source.dimension != len(features):  # columns of vectors
+        features = [f"x{k}" for k in range(source.dimension or 0)]
+    return _table(path.name, source, features, labels, label, weights)
 
 
-def _source(settings: DataSettings, rows: Any, weights: Any, features: list[Key] | None = None) -> Source:
+def _from_arrays(
+    settings: DataSettings, name: str, rows: NDArray[Any], names: Sequence[str], others: Mapping[str, Any]
+) -> Table:
+    """A table in memory; labels and weights are columns of it, or arrays of their own beside it."""
+    rows = rows if rows.ndim == 2 else rows[:, None]
+
+    def column(key: Key | None, flag: str) -> tuple[str | None, Any]:
+        if key is None or (isinstance(key, str) and key in others):
+            return key, None if key is None else others[key]
+        found = _name(names, key, flag, name)
+        return found, rows[:, names.index(found)]
+
+    (label, labels), (weights, mass) = column(settings.label, "--label"), column(settings.weights, "--weights")
+    features = _features(settings, names, label, weights, name)
+    if len(features) < len(names):
+        rows = rows[:, [names.index(feature) for feature in features]]
+    return _table(name, _source(settings, rows, mass), features, labels, label, weights)
+
+
+def _table(
+    name: str, source: Source, features: Sequence[str], labels: Any, label: str | None, weights: str | None
+) -> Table:
+    found = None if labels is None else whole(labels)
+    return Table(name, source, tuple(features), found, label, weights, fingerprint_of(source))
+
+
+def _source(settings: DataSettings, rows: Any, weights: Any, features: Sequence[Key] | None = None) -> Source:
     """A table with its weights, which mean what the settings say."""
     return as_source(rows, weights, weights_are=settings.weights_are or "importance", features=features)
 
 
-def _keys(named: str | list[str | int] | None) -> list[Key] | None:
-    """The columns that were asked for; text is split at commas."""
-    if named is None:
-        return None
-    return [_number(part.strip()) for part in named.split(",")] if isinstance(named, str) else [*map(_number, named)]
+def _name(names: Sequence[str], key: Key, flag: str, where: str) -> str:
+    """The name of a column that is given by name or number; a column may itself be called 7."""
+    return column_named(names, str(key) if str(key) in names else _number(key), flag, where)
 
 
 def _number(key: Key) -> Key:
     return int(key) if isinstance(key, str) and key.isdecimal() else key
 
 
-def _resolve(key: Key, names: list[str], flag: str, where: str) -> str:
-    """The name of a column that is given by name or number; a column may itself be called 7."""
-    if str(key) in names:
-        return str(key)
-    if isinstance(_number(key), int) and 0 <= int(key) < len(names):
-        return names[int(key)]
-    raise UsageError(f"{flag}: {key!r} is no column of {where}{nearest(str(key), names)}")
-
-
-@dataclasses.dataclass(frozen=True)
-class _Chosen:
-    """Names of columns: features, and label and weights if there are any."""
-
-    features: list[str]
-    label: str | None
-    weights: str | None
-
-
-def _choose(settings: DataSettings, names: list[str], where: str) -> _Chosen:
-    label, weights = (
-        None if key is None else _resolve(key, names, flag, where)
-        for key, flag in ((settings.label, "--label"), (settings.weights, "--weights"))
-    )
-    keys = _keys(settings.columns)
+def _features(
+    settings: DataSettings, names: Sequence[str], label: str | None, weights: str | None, where: str
+) -> list[str]:
+    """Names of the columns that were asked for, or of all but label and weights."""
+    keys: Any = settings.columns
     if keys is None:
         features = [name for name in names if name not in (label, weights)]
     else:
-        features = [_resolve(key, names, "--columns", where) for key in keys]
+        keys = [part.strip() for part in keys.split(",")] if isinstance(keys, str) else keys
+        features = [_name(names, key, "--columns", where) for key in keys]
     if not features:
         raise UsageError(f"--columns: {where} has no columns but label and weights; expected features.")
     if label is not None and label in features:
         raise UsageError(f"--columns: {label!r} is the label too; expected it once. Leave it out of one of the two.")
-    return _Chosen(features, label, weights)
+    return features
 
 
-def _from_columns(settings: DataSettings, columns: dict[str, NDArray[Any]]) -> Table:
-    chosen = _choose(settings, list(columns), settings.data)
-    rows = np.stack([columns[name] for name in chosen.features], axis=1)
-    weights = None if chosen.weights is None else columns[chosen.weights]
-    source = _source(settings, rows, weights)
-    labels = None if chosen.label is None else whole(columns[chosen.label])
-    named = (chosen.label, chosen.weights)
-    return Table(settings.data, source, tuple(chosen.features), labels, *named, fingerprint_of(source))
+def _numbered(path: Path, array: Any) -> list[str]:
+    """Names for the columns of an array."""
+    if array.ndim not in (1, 2):
+        raise UsageError(f"DATA: {path.name} holds an array of shape {array.shape}; expected (rows, columns).")
+    return [f"x{k}" for k in range(array.shape[1] if array.ndim == 2 else 1)]
 
 
-def _from_arrow(settings: DataSettings, path: Path, kind: str) -> Table:
-    schema, dialect = _arrow_schema(path, kind)
-    chosen = _choose(settings, list(schema.names), path.name)
-    text = [name for name in chosen.features if not usable(schema.field(name).type)]
-    if text:
-        raise UsageError(f"--columns: {_no_numbers(path.name, text, chosen, schema)}")
-    source = _source(settings, path, chosen.weights, list(chosen.features))
-    columns = chosen.features
-    if source.dimension != len(columns):  # columns of vectors
-        columns = [f"x{k}" for k in range(source.dimension or 0)]
-    labels = None if chosen.label is None else _arrow_column(path, chosen.label, dialect)
-    return Table(path.name, source, tuple(columns), labels, chosen.label, chosen.weights, fingerprint_of(source))
-
-
-def _no_numbers(name: str, text: list[str], chosen: _Chosen, schema: Any) -> str:
-    """What is wrong with columns of text, and what may have been meant."""
-    said = f"{name} has columns that are no numbers: {', '.join(text)}."
-    others = [column for column in chosen.features if column not in text]
-    if not others:  # none of those that were asked for: say which there are
-        others = [column for column in schema.names if usable(schema.field(column).type)]
+def _check_numbers(name: str, features: Sequence[str], label: str | None, schema: Any) -> None:
+    """Raise if some of the columns hold text: say which, and what may have been meant."""
+    text = [column for column in features if not usable(schema.field(column).type)]
+    if not text:
+        return
+    said = f"--columns: {name} has columns that are not numbers: {', '.join(text)}."
+    # None of those that were asked for: say which there are.
+    others = [column for column in features if column not in text] or [
+        column for column in schema.names if usable(schema.field(column).type)
+    ]
     if not others:
-        return f"{said} Columns are separated by commas, semicolons or tabs, the same in every line."
+        raise UsageError(f"{said} Columns are separated by commas, semicolons or tabs, the same in every line.")
     quote = '"' if any(" " in column for column in others) else ""
-    label = f" A column of classes is named apart: --label {text[0]}." if chosen.label is None else ""
-    return f"{said} Choose others, such as --columns {quote}{','.join(others)}{quote}.{label}"
+    hint = f" A column of classes is named apart: --label {text[0]}." if label is None else ""
+    raise UsageError(f"{said} Choose others, such as --columns {quote}{','.join(others)}{quote}.{hint}")
 
 
-def _arrow_schema(path: Path, kind: str) -> tuple[Any, Dialect | None]:
-    """Names and types of the columns, and how a CSV file holds them."""
-    if kind in (".parquet", ".pq"):
-        arrow, parquet = pyarrow("pyarrow", path), pyarrow("pyarrow.parquet", path)
-        try:
-            return parquet.read_schema(path), None
-        except arrow.ArrowInvalid as error:
-            raise UsageError(f"DATA: {path.name} is no Parquet file ({error}).") from error
-    dialect = dialect_of(path)
-    with open_blocks(path, dialect, None) as reader:
-        return reader.schema, dialect
-
-
-def _arrow_column(path: Path, name: str, dialect: Dialect | None) -> NDArray[Any]:
-    """One column of labels, of any type."""
-    if dialect is None:
-        column = pyarrow("pyarrow.parquet", path).read_table(path, columns=[name]).column(name)
-    else:
-        options = csv_options(path, dialect, include_columns=[name], strings_can_be_null=True)
-        column = pyarrow("pyarrow.csv", path).read_csv(path, *options).column(name)
+def _text_or_numbers(path: Path, label: str) -> NDArray[Any]:
+    column = read_column(path, label)
     if column.null_count:
         raise UsageError(
-            f"--label: {column.null_count} rows of {path.name} have no value in {name!r}. Drop them first."
+            f"--label: {column.null_count} rows of {path.name} have no value in {label!r}. Drop them first."
         )
-    return whole(np.asarray(column))
-
-
-def _from_arrays(settings: DataSettings, path: Path, kind: str) -> Table:
-    """A table among named arrays; labels and weights are columns of it or arrays of their own."""
-    if kind == ".npy":  # mapped: only what is needed is read
-        if settings.key is not None:
-            raise UsageError(f"--key: {path.name} holds one array; expected --key with .npz and .pt files only.")
-        main: Any = path
-        shape: tuple[int, ...] = _npy_shape(path)
-        others: dict[str, NDArray[Any]] = {}
-    else:
-        arrays = load_arrays(path)
-        name = _main_array(arrays, settings.key, path)
-        main = arrays.pop(name)
-        shape, others = main.shape, arrays
-    if len(shape) not in (1, 2):
-        raise UsageError(f"DATA: {path.name} holds an array of shape {shape}; expected (rows, columns).")
-    names = [f"x{k}" for k in range(shape[1] if len(shape) == 2 else 1)]
-    apart: dict[str, NDArray[Any]] = {}
-    for flag, key in (("label", settings.label), ("weights", settings.weights)):
-        if isinstance(key, str) and key in others:
-            apart[flag] = others[key]
-    of_table: dict[str, Any] = dict.fromkeys(apart)  # what is not to be looked for among the columns
-    chosen = _choose(dataclasses.replace(settings, **of_table), names, path.name)
-    places = [names.index(name) for name in chosen.features]
-    column = {name: names.index(name) for name in (chosen.label, chosen.weights) if name is not None}
-    weights: Any = apart.get("weights")
-    if isinstance(main, Path):
-        labels = None if chosen.label is None else np.load(main, mmap_mode="r")[:, column[chosen.label]]
-        weights = weights if chosen.weights is None else column[chosen.weights]
-        source = _source(settings, main, weights, None if len(shape) == 1 else list(places))
-    else:
-        whole_table = main if main.ndim == 2 else main[:, None]
-        labels = apart.get("label") if chosen.label is None else whole_table[:, column[chosen.label]]
-        weights = weights if chosen.weights is None else whole_table[:, column[chosen.weights]]
-        source = _source(settings, whole_table if len(places) == len(names) else whole_table[:, places], weights)
-    label, weight = (
-        str(key) if flag in apart else found
-        for flag, key, found in (("label", settings.label, chosen.label), ("weights", settings.weights, chosen.weights))
-    )
-    found = None if labels is None else whole(labels)
-    return Table(path.name, source, tuple(chosen.features), found, label, weight, fingerprint_of(source))
+    return np.asarray(column)
 
 
 def load_arrays(path: Path) -> dict[str, Any]:
@@ -304,13 +256,6 @@ def _main_array(arrays: dict[str, Any], key: str | None, path: Path) -> str:
     if usual or len(tables) == 1:
         return (usual or tables)[0]
     raise UsageError(f"DATA: {path.name} holds the arrays {', '.join(tables) or 'none'}; say which with --key.")
-
-
-def _npy_shape(path: Path) -> tuple[int, ...]:
-    try:
-        return tuple(np.load(path, mmap_mode="r", allow_pickle=False).shape)
-    except Exception as error:  # a damaged header is parsed as Python's literals, whose errors are of many kinds
-        raise UsageError(f"DATA: {path.name} is no .npy file of numbers ({error}).") from error
 
 
 def whole(labels: NDArray[Any]) -> NDArray[Any]:

@@ -1,25 +1,27 @@
 """Tables in files that may be larger than memory: `source` reads them in blocks, by format (`npy`, `csv`, `parquet`).
 
-`formats` goes from a path to a source; `columns` is what pyarrow reads for CSV and Parquet.
+`formats` goes from a path to a source; `columns` is what pyarrow reads for CSV and Parquet, and how columns are chosen.
 """
 
-from .columns import pyarrow, usable
-from .csv import CsvSource, Dialect, csv_options, dialect_of, open_blocks
-from .formats import open_file
-from .npy import NpySource
+from .columns import column_named, pyarrow, usable
+from .csv import CsvSource
+from .formats import FORMATS, format_of, open_file, read_column, schema_of
+from .npy import NpySource, mapped
 from .parquet import ParquetSource
 from .source import FileSource
 
 __all__ = [
+    "FORMATS",
     "CsvSource",
-    "Dialect",
     "FileSource",
     "NpySource",
     "ParquetSource",
-    "csv_options",
-    "dialect_of",
-    "open_blocks",
+    "column_named",
+    "format_of",
+    "mapped",
     "open_file",
     "pyarrow",
+    "read_column",
+    "schema_of",
     "usable",
 ]

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ...errors import nearest
 from ...tensors import check_whole
 from ..layout import Key, Layout
 from ..rows import float_tensor
@@ -22,46 +23,57 @@ def pyarrow(module: str, path: Path) -> Any:
         raise ImportError(f"source: reading {path.name} needs pyarrow: pip install 'torchcoreset[files]'.") from error
 
 
-def choose_columns(path: Path, schema: Any, weights: Key | None, layout: Layout) -> tuple[list[str], str | None]:
+def is_key(weights: Any) -> bool:
+    """Whether weights are given as the name or number of a column."""
+    return isinstance(weights, (str, int)) and not isinstance(weights, bool)
+
+
+def column_named(names: Sequence[str], key: Key, argument: str, where: str) -> str:
+    """The name of the column that is given by name or number; ValueError if there is none."""
+    if isinstance(key, int) and 0 <= key < len(names):
+        return names[key]
+    if key in names:
+        return str(key)
+    raise ValueError(f"{argument}: {key!r} is not a column of {where}{nearest(str(key), names)}")
+
+
+def choose_columns(path: Path, names: list[str], weights: Any, layout: Layout) -> tuple[list[str], str | None]:
     """Names of the feature columns, and of the column of weights.
 
     Args:
         path: for messages.
-        schema: pyarrow schema of the file.
-        weights: name or number of a column, or None.
+        names: of all columns.
+        weights: name or number of a column; anything else is no column.
         layout: `features` are names or numbers of columns; None for all columns but the weights.
 
     Raises:
-        ValueError: there are no such columns, or one of them holds no numbers.
+        ValueError: there are no such columns.
     """
-    names: list[str] = list(schema.names)
     if len(set(names)) < len(names):
         raise ValueError(f"source: {path.name} has columns of the same name: {names}. Rename them.")
-    weight = None if weights is None else _named(path, names, weights, "weights")
+    weight = column_named(names, weights, "weights", path.name) if is_key(weights) else None
     if layout.features is not None:
         keys = layout.features if isinstance(layout.features, tuple) else (layout.features,)
-        asked = [_named(path, names, key, "features") for key in keys]
-        _check_numbers(path, schema, asked, names)
-        return asked, weight
+        return [column_named(names, key, "features", path.name) for key in keys], weight
     chosen = [name for name in names if name != weight]
     if not chosen:
         raise ValueError(f"source: {path.name} has no columns but the weights; expected features.")
-    _check_numbers(path, schema, chosen, chosen)
     return chosen, weight
 
 
-def _check_numbers(path: Path, schema: Any, chosen: list[str], names: list[str]) -> None:
+def check_numbers(path: Path, schema: Any, chosen: list[str], weight: str | None) -> None:
+    """Raise ValueError if one of the chosen columns holds no numbers, and name columns that do."""
     other = {name: str(schema.field(name).type) for name in chosen if not usable(schema.field(name).type)}
     if not other:
         return
     found = ", ".join(f"{name!r} ({_in_words(kind)})" for name, kind in other.items())
-    numbers = [name for name in names if usable(schema.field(name).type)]
+    numbers = [name for name in schema.names if name != weight and usable(schema.field(name).type)]
     remedy = (
         f"Choose columns of numbers with `as_source(..., features=[...])`, such as {numbers[:6]}."
         if numbers
         else "Columns are separated by commas, semicolons or tabs, the same in every line."
     )
-    raise ValueError(f"source: {path.name} has columns that are no numbers: {found}. {remedy}")
+    raise ValueError(f"source: {path.name} has columns that are not numbers: {found}. {remedy}")
 
 
 def _in_words(kind: str) -> str:
@@ -123,11 +135,3 @@ def is_whole(kind: Any) -> bool:
 
 def _is_vector(kind: Any) -> bool:
     return str(kind).startswith(("list<", "large_list<", "fixed_size_list<"))
-
-
-def _named(path: Path, names: list[str], key: Key, argument: str) -> str:
-    if isinstance(key, int) and 0 <= key < len(names):
-        return names[key]
-    if key in names:
-        return str(key)
-    raise ValueError(f"{argument}: {key!r} is no column of {path.name}; expected one of {names}, or its number.")

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from ...tensors import check_whole
-from ..layout import PLAIN, Key, Layout
-from .columns import choose_columns, is_whole, pyarrow, rows_of_columns
+from ..layout import PLAIN, Layout
+from .columns import check_numbers, choose_columns, is_whole, pyarrow, rows_of_columns
 from .source import FileSource
 
 HEAD = 1 << 16  # bytes of the file that tell its dialect
@@ -55,9 +55,9 @@ class CsvSource(FileSource):
 
     def __init__(self, path: Path, weights: Any = None, layout: Layout = PLAIN) -> None:
         self._dialect = dialect_of(path)
-        column: Key | None = weights if isinstance(weights, (str, int)) and not isinstance(weights, bool) else None
         with open_blocks(path, self._dialect, None) as reader:
-            self._columns, weight = choose_columns(path, reader.schema, column, layout)
+            self._columns, weight = choose_columns(path, reader.schema.names, weights, layout)
+            check_numbers(path, reader.schema, self._columns, weight)
             self._whole = [k for k, name in enumerate(self._columns) if is_whole(reader.schema.field(name).type)]
         self._titles = self._columns
         counted = weight or self._columns[0]

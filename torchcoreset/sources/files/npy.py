@@ -11,6 +11,7 @@ from torch import Generator, Tensor
 from ...tensors import check_finite, exact_up_to
 from ..layout import PLAIN, Layout
 from ..rows import float_tensor, shaped_rows
+from .columns import choose_columns, is_key
 from .source import FileSource
 
 _BLOCK_ELEMENTS = 1 << 16  # numbers of a block: small, so that a pool mixes many places of a sorted file
@@ -35,10 +36,10 @@ class NpySource(FileSource):
 
     def __init__(self, path: Path, weights: Any = None, layout: Layout = PLAIN) -> None:
         self._layout = layout
-        array = _mapped(path)
+        array = mapped(path)
         self._columns = _columns(path, array, weights, layout)
-        if isinstance(weights, int) and not isinstance(weights, bool):
-            weights = np.array(array[:, weights], dtype=np.float64)
+        if is_key(weights):
+            weights = np.array(array[:, int(weights)], dtype=np.float64)
         block = max(1, _BLOCK_ELEMENTS // max(1, array[:1].size))
         starts = torch.tensor([*range(0, len(array), block), len(array)], device="cpu")
         head = self._chosen(array[:1], path)
@@ -54,13 +55,13 @@ class NpySource(FileSource):
 
     def _block(self, number: int) -> Tensor:
         # Mapped anew each time: pages count as memory of the process as long as a map holds them.
-        return self._chosen(_mapped(self.path)[int(self.starts[number]) : int(self.starts[number + 1])], self.path)
+        return self._chosen(mapped(self.path)[int(self.starts[number]) : int(self.starts[number + 1])], self.path)
 
     def _read(self, index: Tensor, generator: Generator) -> Tensor:
         if len(index) > len(self.starts):  # most blocks hold some of them, and are read whole as fast
             return super()._read(index, generator)
         ordered, order = index.sort()
-        rows = self._chosen(_mapped(self.path)[ordered.numpy()], self.path).to(self._dtype)
+        rows = self._chosen(mapped(self.path)[ordered.numpy()], self.path).to(self._dtype)
         check_finite(rows, self.path.name, ordered)
         found = torch.empty_like(rows)
         found[order] = rows
@@ -74,13 +75,14 @@ class NpySource(FileSource):
         return shaped_rows(float_tensor(np.array(rows), path.name), path.name, self._layout.flatten)
 
 
-def _mapped(path: Path) -> np.ndarray[Any, Any]:
+def mapped(path: Path) -> np.ndarray[Any, Any]:
+    """The array of a file, of which only what is used is read."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
         raise
     except Exception as error:  # a damaged header is parsed as Python's literals, whose errors are of many kinds
-        raise ValueError(f"source: {path} is no NPY file of numbers ({error}).") from error
+        raise ValueError(f"source: {path} is not a NPY file of numbers ({error}).") from error
     if not isinstance(array, np.ndarray) or array.ndim == 0 or array.dtype.names is not None:
         raise ValueError(f"source: {path} holds no plain table; expected an array of shape (rows, d) or (rows,).")
     return array
@@ -88,20 +90,9 @@ def _mapped(path: Path) -> np.ndarray[Any, Any]:
 
 def _columns(path: Path, array: np.ndarray[Any, Any], weights: Any, layout: Layout) -> list[int] | None:
     """Numbers of the columns to read; None for the whole array."""
-    weighed = isinstance(weights, int) and not isinstance(weights, bool)
-    if isinstance(weights, str):
-        raise ValueError(
-            f"weights: got {weights!r} with {path.name}; expected the number of a column, or (rows,) values."
-        )
-    if layout.features is None and not weighed:
+    if layout.features is None and not is_key(weights):
         return None
     if array.ndim != 2:
         raise ValueError(f"features: {path.name} has shape {array.shape}; columns are chosen of (rows, d) only.")
-    width = array.shape[1]
-    named = layout.features if isinstance(layout.features, tuple) else (layout.features,)
-    for name, number in [("features", key) for key in named if key is not None] + [("weights", weights)] * weighed:
-        if not isinstance(number, int) or not 0 <= number < width:
-            raise ValueError(f"{name}: got {number!r} with {path.name}; expected numbers of columns, 0 to {width - 1}.")
-    if layout.features is None:
-        return [column for column in range(width) if column != weights]
-    return [key for key in named if isinstance(key, int)]
+    chosen, _ = choose_columns(path, [str(column) for column in range(array.shape[1])], weights, layout)
+    return [int(column) for column in chosen]

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ...tensors import exact_up_to
 from ..layout import PLAIN, Layout
-from .columns import choose_columns, is_whole, pyarrow, rows_of_columns
+from .columns import check_numbers, choose_columns, is_whole, pyarrow, rows_of_columns
 from .source import FileSource
 
 
@@ -33,9 +33,9 @@ class ParquetSource(FileSource):
 
     def __init__(self, path: Path, weights: Any = None, layout: Layout = PLAIN) -> None:
         self._layout = layout
-        with _opened(path) as file:
-            by_column = isinstance(weights, (str, int)) and not isinstance(weights, bool)
-            self._columns, weight = choose_columns(path, file.schema_arrow, weights if by_column else None, layout)
+        with opened(path) as file:
+            self._columns, weight = choose_columns(path, file.schema_arrow.names, weights, layout)
+            check_numbers(path, file.schema_arrow, self._columns, weight)
             self._titles = self._columns
             groups = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
             # Empty row groups would be read for nothing.
@@ -67,7 +67,7 @@ class ParquetSource(FileSource):
         return True
 
     def _blocks(self, wanted: list[int]) -> Iterator[Tensor]:
-        with _opened(self.path) as file:
+        with opened(self.path) as file:
             for block in wanted:
                 yield self._read_group(file, self.path, self._groups[block]).to(self._dtype)
 
@@ -77,7 +77,8 @@ class ParquetSource(FileSource):
         return rows_of_columns(path, [table.column(name) for name in self._columns], self._columns)
 
 
-def _opened(path: Path) -> Any:
+def opened(path: Path) -> Any:
+    """The file, as a context manager; it is closed at the end."""
     try:
         return pyarrow("pyarrow.parquet", path).ParquetFile(path)
     except pyarrow("pyarrow", path).ArrowInvalid as error:
