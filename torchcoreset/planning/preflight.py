@@ -1,21 +1,18 @@
-"""`preflight`: what a build will take, before it takes it.
+"""`preflight`: memory and time of a build, before it runs.
 
-    n points      m samples held      d dimension      s bytes of a number
+    n points      m samples held      d dimension      s bytes of a number      B samples of a block of entries
 
-Memory follows what is allocated at the peak, which is in one of two places:
+Memory is that of the larger of two peaks, plus what grows with the points:
 
-- a step on all samples: the samples held, m d s, and as much again where an offset is subtracted; float64 copies of a
-  block of at most 131,072 of them, where cells are averaged, d (s + 28) each; and 160 bytes a sample of cells, costs,
-  margins and plan;
-- for up to 50 points, the comparison of starts on a part of the samples, of which there are two more copies;
+- a step on all samples: the samples held, m d s, and as much again if an offset is subtracted; NUMBERS a sample, for
+  cells, costs, margins and plan at two potentials; a block of B samples and COPIES of it in float64, to average cells;
+- the comparison of starts, for up to 50 points, on a part of the samples, of which there are two more copies.
 
-and, in both, what grows with the points: n x n numbers, and the samples that may change cell with their costs. The
-constants were fitted to the peak of the process (tests/advice/test_preflight.py checks them to 20 %). Measured at
-a tolerance of 0.03, and estimated, in MiB, (n, m, d), float32 without an offset:
+Measured at a tolerance of 0.03, and estimated, in MiB, (n, m, d), float32 without an offset:
 
-    (10, 500k, 2) 104, 92    (50, 200k, 2) 46, 53    (50, 1M, 2) 198, 204    (20, 30k, 100) 108, 110
-    (100, 100k, 16) 83, 95    (20, 10k, 784) 390, 331    (150, 150k, 3) 89, 84    (500, 100k, 8) 224, 202
-    (50, 100k, 4) 40, 39 for p = 1    (1000, 50k, 8) 378, 367
+    (10, 500k, 2) 104, 97    (50, 200k, 2) 46, 50    (50, 1M, 2) 198, 191    (20, 30k, 100) 108, 121
+    (100, 100k, 16) 83, 97    (20, 10k, 784) 390, 360    (150, 150k, 3) 89, 75    (500, 100k, 8) 224, 206
+    (50, 100k, 4) 40, 38 for p = 1    (1000, 50k, 8) 378, 369
 
 Time is measured, not modelled: one transport as a step of the build makes it, on a part of the samples, scaled up.
 """
@@ -36,14 +33,13 @@ from ..modes import solver_modes
 from ..sources import Source, as_source, make_generator, permutation
 from ..sources.tables import TensorSource
 from ..tensors import check_count
-from ..transport import DENSE_BALANCE, ENTRIES, check_power, make_problem, solve
+from ..transport import ENTRIES, check_power, make_problem, solve
 
 MIB = 1 << 20
-BASE = MIB // 2  # what any build takes
-PER_SAMPLE = 160  # bytes of a sample beside its coordinates
-DOUBLES = 28  # bytes of a coordinate of a block, in float64 copies
-PER_PAIR = 0.6  # bytes, of the costs of the samples that may change cell, where they know those to all points
-PER_POINT, FEW_POINTS, MOST_POINTS = 0.38 * MIB, 100, 640 * MIB  # of many points, and until there are many
+NUMBERS = 22  # float64 a sample beside its coordinates
+COPIES = 4  # of a block of samples in float64
+# Costs of the samples near boundaries to all points: of many points, until there are many, and at most (measured).
+PER_POINT, FEW_POINTS, MOST_POINTS = 0.38 * MIB, 100, 640 * MIB
 STEPS = 40  # of a typical build by fixed points, until it has settled
 PROBE = 20_000  # samples of the transport that is measured
 PROBE_PER_POINT = 20
@@ -109,9 +105,8 @@ def preflight(
     read, generator = as_source(source), make_generator(seed)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="source: the .* ended after", category=UserWarning)
-        rows = read.draw(
-            max(PROBE, PROBE_PER_POINT * size) if read.size is None else _probe(read.size, size), generator
-        )
+        wanted = max(PROBE, PROBE_PER_POINT * size)
+        rows = read.draw(wanted if read.size is None else min(wanted, read.size), generator)
     held = _held(read, size, rows.shape[1], samples)
     # A table that is held whole is not copied to be held.
     kept = 0 if isinstance(read, TensorSource) and held == read.size else 1
@@ -128,21 +123,12 @@ def estimate_memory(samples: int, size: int, dimension: int, bytes_a_number: int
 
     `kept` and `shifted` (0 or 1) say of how many samples a copy is held, and how many are less an offset.
     """
-    row = dimension * bytes_a_number
+    row, doubles = dimension * bytes_a_number, COPIES * dimension * 8
     part = min(samples, pool_size(size)) if default_restarts(size) > 1 else 0
-    step = samples * (row * (kept + shifted) + PER_SAMPLE) + _block(samples, dimension, bytes_a_number)
-    start = samples * row * kept + 2 * part * row + _block(part, dimension, bytes_a_number)
+    step = samples * (row * shifted + NUMBERS * 8) + min(samples, ENTRIES) * (row + doubles)
+    start = 2 * part * row + min(part, ENTRIES) * (row + doubles)
     points = min(MOST_POINTS, PER_POINT * size**2 / (size + FEW_POINTS))
-    pairs = PER_PAIR * samples * size if size <= DENSE_BALANCE else 0
-    return int(BASE + max(step, start) + points + pairs)
-
-
-def _block(samples: int, dimension: int, bytes_a_number: int) -> int:
-    return min(samples, ENTRIES) * dimension * (bytes_a_number + DOUBLES)
-
-
-def _probe(rows: int, size: int) -> int:
-    return min(rows, max(PROBE, PROBE_PER_POINT * size))
+    return int(samples * row * kept + max(step, start) + points)
 
 
 def _held(source: Source, size: int, dimension: int, samples: int | None) -> int:
