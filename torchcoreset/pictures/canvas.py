@@ -66,7 +66,15 @@ def some(rows: Floats) -> Floats:
 
 def dot(rows: Floats) -> float:
     """The area of a sample's mark: larger where there are few."""
-    return float(np.clip(8000 / len(rows), 3, 14))
+    return float(np.clip(SHOWN / len(rows), 3, 14))
+
+
+def scatter(
+    axis: Any, rows: Floats, points: Floats, areas: Any, colour: str, project: Callable[[Floats], Floats]
+) -> None:
+    """Rows in grey, at most SHOWN of them, and points over them."""
+    axis.scatter(*project(some(rows)).T, s=dot(rows), color=GREY, linewidths=0, rasterized=True)
+    axis.scatter(*project(points).T, s=areas, color=colour, edgecolors="white", linewidths=0.7)
 
 
 def areas(coreset: Any, size: float) -> Floats:
@@ -79,9 +87,9 @@ def areas(coreset: Any, size: float) -> Floats:
 
 
 def onto_main_axes(data: Floats) -> Callable[[Floats], Floats]:
-    """A projection onto two dimensions: none of the plane, else on the two main axes of the data."""
-    if data.shape[1] == 2:
-        return lambda x: x
+    """A projection onto two dimensions: the plane itself, a line at height 0, else the two main axes of the data."""
+    if data.shape[1] <= 2:
+        return lambda x: x if x.shape[1] == 2 else np.column_stack((x, 0 * x))
     mean = data.mean(0)
     axes = np.linalg.eigh((data - mean).T @ (data - mean))[1][:, :-3:-1]
     axes = axes * np.sign(axes[np.abs(axes).argmax(0), np.arange(axes.shape[1])])  # eigenvectors have no own sign

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .canvas import COLOURS, GREY, areas, bare, both, canvas, dot, onto_main_axes, some, table
+from .canvas import COLOURS, areas, bare, both, canvas, onto_main_axes, scatter, table
 from .images import mosaic
 
 
@@ -46,17 +46,9 @@ def draw_comparison(data: Any, panels: list[Panel], image_shape: tuple[int, int]
             axes[0, column].imshow(grids[column], cmap="gray_r", interpolation="nearest")
             axes[0, column].set_axis_off()
         axis, colour = axes[-1, column], COLOURS[column % len(COLOURS)]
-        axis.scatter(*_plane(project(some(rows))), s=dot(rows), color=GREY, linewidths=0, rasterized=True)
-        axis.scatter(
-            *_plane(project(points)), s=areas(panel.points, 34), color=colour, edgecolors="white", linewidths=0.7
-        )
+        scatter(axis, rows, points, areas(panel.points, 34), colour, project)
         bare(axis)
         axes[0, column].set_title(f"{panel.name}\n{panel.caption}".strip(), fontsize=12)
     if rows.shape[1] > 2:
         figure.supxlabel("bottom: data (grey) and points on the two main axes of the data", fontsize=9, color="#777777")
     return figure
-
-
-def _plane(places: Any) -> Any:
-    """Two rows of coordinates; numbers on a line lie at height 0."""
-    return places.T if places.shape[1] == 2 else (places[:, 0], 0 * places[:, 0])

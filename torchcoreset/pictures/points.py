@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .canvas import COLOURS, GREY, areas, bare, both, canvas, dot, onto_main_axes, some
+from .canvas import COLOURS, SHOWN, areas, bare, both, canvas, dot, onto_main_axes, scatter
 
 
 def draw_coreset(coreset: Any, data: Any, *, columns: Sequence[str] | None = None, title: str | None = None) -> Any:
@@ -38,8 +38,7 @@ def draw_coreset(coreset: Any, data: Any, *, columns: Sequence[str] | None = Non
         axis.set(xlabel=columns[0] if columns else "", ylabel="share of the mass to the left")
         return figure
     project = onto_main_axes(rows)
-    axis.scatter(*project(some(rows)).T, s=dot(rows), color=GREY, linewidths=0, rasterized=True)
-    axis.scatter(*project(points).T, s=areas(coreset, 38), color=COLOURS[0], edgecolors="white", linewidths=0.7)
+    scatter(axis, rows, points, areas(coreset, 38), COLOURS[0], project)
     bare(axis)
     if rows.shape[1] > 2:
         held = project(rows).var(0) / max(rows.var(0).sum(), np.finfo(float).tiny)
@@ -94,7 +93,7 @@ def draw_classes(
     classes = np.unique(of_rows)
     palette = colormaps["tab10" if len(classes) <= 10 else "turbo"]
     project = onto_main_axes(rows)
-    shown = np.random.default_rng(0).permutation(len(rows))[:8000]
+    shown = np.random.default_rng(0).permutation(len(rows))[:SHOWN]
     for k, label in enumerate(classes):
         colour = palette(k) if len(classes) <= 10 else palette(k / (len(classes) - 1))
         mine = of_points == label
