@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import sys
 import tempfile
 import traceback
@@ -13,32 +14,55 @@ from pathlib import Path
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(["torch"])
 
+COMMAND = "import runpy, sys; sys.argv[0] = 'torchcoreset'; runpy.run_module('torchcoreset', run_name='__main__')"
+
 
 class Started:
-    """Code that is running.
+    """Code that is running, as `__main__`, in this folder and with this environment.
 
     Args:
-        code: what runs as `__main__`, in this folder and with this environment.
+        code: Python; COMMAND is `python -m torchcoreset`.
         arguments: its `sys.argv[1:]`.
     """
 
     def __init__(self, code: str, *arguments: str) -> None:
-        self._folder = tempfile.TemporaryDirectory()
-        self._process = SERVER.Process(
-            target=_execute, args=(code, arguments, self._folder.name, os.getcwd(), dict(os.environ))
-        )
+        self._folder = Path(tempfile.mkdtemp())
+        self._last: dict[str, str] | None = None
+        where = self._folder, os.getcwd(), dict(os.environ)
+        self._process = SERVER.Process(target=_execute, args=(code, arguments, *where))
         self._process.start()
 
-    def end(self, timeout: float) -> str:
-        """What it prints. An error, and more seconds than these, fail the test."""
-        self._process.join(timeout)
-        code = self._process.exitcode
+    @property
+    def status(self) -> int | None:
+        """Its exit status, or None while it runs."""
+        return self._process.exitcode
+
+    def said(self, stream: str = "out") -> str:
+        """What it has printed so far, or to "err"."""
+        if self._last is not None:
+            return self._last[stream]
+        path = self._folder / stream
+        return path.read_text() if path.exists() else ""
+
+    def kill(self) -> None:
+        """End it at once."""
         self._process.kill()
-        said, errors = (Path(self._folder.name, name).read_text() for name in ("out", "err"))
-        self._folder.cleanup()
-        assert code is not None, f"no end in {timeout} s\n{errors}"
-        assert code == 0, errors
-        return said
+        self._process.join()
+        self._last = {stream: self.said(stream) for stream in ("out", "err")}
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def wait(self, timeout: float = 120) -> int:
+        """Its exit status. More seconds than these fail the test."""
+        self._process.join(timeout)
+        status = self.status
+        self.kill()
+        assert status is not None, f"no end in {timeout} s\n{self.said('err')}"
+        return status
+
+    def end(self, timeout: float = 120) -> str:
+        """What it has printed at its end. An error fails the test."""
+        assert self.wait(timeout) == 0, self.said("err")
+        return self.said()
 
 
 def run(code: str, *arguments: str, timeout: float = 120) -> str:
@@ -46,15 +70,17 @@ def run(code: str, *arguments: str, timeout: float = 120) -> str:
     return Started(code, *arguments).end(timeout)
 
 
-def _execute(code: str, arguments: tuple[str, ...], folder: str, cwd: str, environment: dict[str, str]) -> None:
+def _execute(code: str, arguments: tuple[str, ...], folder: Path, cwd: str, environment: dict[str, str]) -> None:
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(cwd)
     sys.argv[1:] = arguments
     for stream, name in (sys.stdout, "out"), (sys.stderr, "err"):
-        os.dup2(os.open(Path(folder, name), os.O_WRONLY | os.O_CREAT), stream.fileno())
+        os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT), stream.fileno())
     try:
         exec(compile(code, "<code of a test>", "exec"), {"__name__": "__main__"})
+    except SystemExit:
+        raise
     except BaseException:
         traceback.print_exc()
         raise SystemExit(1) from None

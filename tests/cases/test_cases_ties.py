@@ -117,7 +117,7 @@ def test_partial_fit_on_one_hot_rows_reaches_the_fixed_point() -> None:
 
     y, classes = one_hot(), torch.eye(6, dtype=torch.float64)
     model = WassersteinCoreset(12, random_state=0)
-    for batch in batches(y, 100, 3000, 0):
+    for batch in batches(y, 100, 1500, 0):
         model.partial_fit(batch.numpy())
     best = tc.build_coreset(y, 12).transport.value
     found = tc.transport(torch.from_numpy(model.points_), classes, sample_weights=y.mean(0), exact=True).value

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,21 +11,19 @@ import pytest
 import torch
 
 import torchcoreset as tc
+from tests.processes import COMMAND, Started
 
 pytest.importorskip("jsonargparse", reason="needs jsonargparse: pip install 'torchcoreset[cli]'")
 
-ROOT = Path(__file__).parents[2]
-COMMAND = (
+BUILD = (
     "build rows.npy --size 30 --steps {steps} --tolerance 0 --algorithm gradient --restarts 1 --checkpoint-every 0 "
     "--quiet --resume --out {out}"
 )
 KILLS = 3
 
 
-def start(folder: Path, out: str, steps: int) -> subprocess.Popen[bytes]:
-    words = COMMAND.format(steps=steps, out=out).split()
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    return subprocess.Popen([sys.executable, "-m", "torchcoreset", *words], cwd=folder, env=environment)
+def start(out: str, steps: int) -> Started:
+    return Started(COMMAND, *BUILD.format(steps=steps, out=out).split())
 
 
 def stamp(path: Path) -> int:
@@ -37,26 +32,26 @@ def stamp(path: Path) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("out", ["points.npz", "points.pt"])
-def test_a_run_survives_kills_at_random_moments(tmp_path: Path, out: str) -> None:
+def test_a_run_survives_kills_at_random_moments(tmp_path: Path, out: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     rows = torch.randn(2000, 2, generator=torch.Generator().manual_seed(0))
     np.save(tmp_path / "rows.npy", rows.numpy())
     checkpoint, moments = tmp_path / f"{out}.checkpoint", random.Random(out)
     for _ in range(KILLS):
         before = stamp(checkpoint)
-        process = start(tmp_path, out, 100_000)
+        process = start(out, 100_000)
         for _ in range(2400):  # until this run has written something of its own
             if stamp(checkpoint) != before:
                 break
-            assert process.poll() is None, "the run ended by itself"
+            assert process.status is None, "the run ended by itself"
             time.sleep(0.05)
         time.sleep(moments.uniform(0, 0.5))
         process.kill()
-        process.wait()
         assert not (tmp_path / out).exists()
         with open(checkpoint, "rb") as file, np.load(file, allow_pickle=False) as held:
             assert held["points0"].shape == (30, 2)
             assert np.isfinite(held["points0"]).all()
-    assert start(tmp_path, out, 2).wait(timeout=120) == 1  # the steps ran out, as they had to at a tolerance of 0
+    assert start(out, 2).wait() == 1  # the steps ran out, as they had to at a tolerance of 0
     found = tc.Coreset.load(tmp_path / out)
     assert found.size == 30
     assert bool(torch.isfinite(found.points).all())
@@ -84,14 +79,13 @@ def test_a_kill_while_saving_leaves_a_whole_file(tmp_path: Path, suffix: str) ->
     if suffix == ".safetensors":
         pytest.importorskip("safetensors", reason="needs safetensors: pip install 'torchcoreset[safetensors]'")
     path, moments = tmp_path / f"coreset{suffix}", random.Random(suffix)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     for _ in range(3):
-        process = subprocess.Popen([sys.executable, "-c", WRITER, path], env=environment, stdout=subprocess.PIPE)
-        assert process.stdout is not None
-        process.stdout.readline()
+        process = Started(WRITER, str(path))
+        while not process.said():
+            assert process.status is None, process.said("err")
+            time.sleep(0.01)
         time.sleep(moments.uniform(0, 0.2))
         process.kill()
-        process.communicate()
         points = tc.Coreset.load(path).points
         assert points.shape == (200_000, 4)
         assert bool((points == points[0, 0]).all())
