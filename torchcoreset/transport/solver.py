@@ -37,42 +37,43 @@ from .passes import RESOLUTION, Engine, EngineChoice, LaguerreCells, make_engine
 from .problem import Problem
 from .result import Coupling, Status, Transport
 
-FINE = 100  # samples a point in the last subsample
-MOST = 1 << 18  # samples in it: their lists fill some hundred MiB
-SORTED = 1 << 26  # samples on the line beyond which they are not sorted in one place: 1 GiB with their weights
-# Of moving one sample explicitly, in elements of a pass. Measured: between 1e3 and 1e4 it hardly matters.
-MOVE_COST = 1e4
-FEWEST_STEPS = 10  # with which an approach is begun; below, and without steps left, much excess is not moved by paths
-SURPLUS = 4  # samples a point that may have to be moved explicitly, if more passes can avoid it
-# Part of the promised rise below which a step was too long for its curvature; what the trust is divided by then; and
-# the least trust, in etas, with which a step is still tried, where few samples are in wrong cells and where many are.
-POOR, CAUTION, CLOSE, CLOSEST = 0.1, 8.0, 2.0, 0.1
-CORRECTIONS = 12  # Newton steps on all samples before the excess is moved
-# Mass errors: a warm start with less than the first is corrected on all samples at once, and one with more than the
-# second is worth no more than none; nor is a potential with more than the third after all corrections. A start with
-# more than the third is never near, however few samples a point there are.
-NEAR, LOST, ASTRAY = 0.02, 0.3, 0.1
-BLURRED = 0.4  # part of the samples that a start which is not near is blurred over, to be annealed from there
-ROUNDS = 8  # of balancing, each with four times as many boundary samples
-# The same where a plan that is not as good as hoped does as well, and the tolerances within which that of the first
-# round does: with 1,000 points and 331,000 samples a second round takes 3 to 10 seconds, a first one 1.
-FEW_ROUNDS, ROUGH = 2, 3.0
-# Points up to which boundary samples know their costs to all of them: the first, since lists are 1.5 to 5 times faster
-# beyond (measured); the second where much has to move far, or lists led nowhere.
-DENSE_BALANCE, MOST_DENSE = 256, 4096
-# Tolerances that a potential may lack, by Newton's model, and what balancing alone makes up for where no curvature is
-# at hand yet.
-REST, LEFT = 0.1, 1.0
-BUDGET = 0.5  # tolerances that balancing may waste: the rest is for what potential and samples out of its sight lack
-BY_WAY_OF = (1e-3, 1e-5)  # parts of the value that may be wasted on the way to an exact plan: up to twice as fast
-# Tolerances that rounding may take from a lower bound before samples in doubt are looked at again, and from the costs
-# that mass is moved by.
-ROUNDED = 0.05
-BLUNT = 1e-10  # part of the mean cost that rounding may take from the bound that is returned, where it costs little
-ROW_ELEMENTS = 256  # of a boundary sample with its list and what is made of it, roughly, where there are lists
-BALANCED_ELEMENTS = 1 << 26  # of the float64 cost block of the samples that may move: 512 MiB
-# The same in the first round, held twice: 256 MiB. Beyond, lists take a tenth of that, and what they lead to is better.
+# Approach.
+FINE = 100  # samples a point in the last subsample: the curvature of fewer is too noisy for the steps on all samples
+MOST = 1 << 18  # most samples in it; beyond, their lists fill more than some hundred MiB
+SORTED = 1 << 26  # samples on the line beyond which they are not sorted: 1 GiB with their weights
+FEWEST_STEPS = 10  # passes below which no approach is begun, and much excess is not moved along paths
+# Mass errors: the part of all mass that lies in wrong cells.
+NEAR_ERROR = 0.02  # of a warm start, below which it is corrected on all samples at once
+LOST_ERROR = 0.3  # of a warm start, above which it is discarded
+FAILED_ERROR = 0.1  # of a warm start after all corrections, above which it is discarded; above it, none is near
+BLURRED = 0.4  # softness at which a warm start that is not near begins
+# Corrections on all samples.
+CORRECTIONS = 12  # most Newton steps on all samples; what is left over is moved by the flow
+MOVE_COST = 1e4  # of moving one sample by the flow, in elements of a pass: 1e3 and 1e4 do as well (measured)
+MOVED_PER_POINT = 4  # samples a point above which another correction is tried before the flow
+GOOD_RISE = 0.1  # part of the predicted rise below which the step was too long for its curvature
+TRUST_CUT = 8.0  # what the trust radius is divided by then
+TRUST_FEW = 2.0  # trust in etas below which no step is tried, if few samples are in wrong cells
+TRUST_MANY = 0.1  # the same if many are
+REST = 0.1  # tolerances by which the dual may stay below its predicted maximum, where the curvature is at hand
+LEFT = 1.0  # the same where a curvature would have to be made first: the flow makes up for it
+# Flow.
+ROUNDS = 8  # most rounds, each with four times as many boundary samples as the one before
+# A second round takes 3 to 10 s with 1,000 points and 331,000 samples, a first one 1 s (measured).
+FEW_ROUNDS = 2  # most rounds where a near-optimal plan is accepted
+ROUGH = 3.0  # tolerances within which such a plan is
+# Lists of candidate arcs are 1.5 to 5 times faster than all arcs beyond DENSE_BALANCE points (measured).
+DENSE_BALANCE = 256
+MOST_DENSE = 4096  # points up to which all arcs are taken nevertheless, where much has to move far or lists did not do
+BUDGET = 0.5  # tolerances that the flow may lose; the rest is for the potential, and samples that are not offered
+BY_WAY_OF = (1e-3, 1e-5)  # parts of the value that it may lose before an exact plan, which is up to twice as fast
+ROW_ELEMENTS = 256  # float64 numbers that a boundary sample with its list takes, roughly
+BALANCED_ELEMENTS = 1 << 26  # of the cost block of all boundary samples, float64: 512 MiB
+# The same in the first round, held twice: 256 MiB. Beyond, lists take a tenth of that, and lead to better plans.
 DENSE_ELEMENTS = 1 << 24
+# Rounding.
+ROUNDED = 0.05  # tolerances that rounding may take from a lower bound, and from the costs that mass is moved by
+BLUNT = 1e-10  # part of the mean cost that rounding may take from the bound that is returned, where it costs little
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class Solver:
         if self.gap <= self.tolerance:
             return self._result(Status.CONVERGED)
         limited = self.max_steps < FEWEST_STEPS or self.steps >= self.max_steps
-        if limited and _marginal_error(cells, self.problem) > max(ASTRAY, self.grain):
+        if limited and _marginal_error(cells, self.problem) > max(FAILED_ERROR, self.grain):
             # Moving so much along cheapest paths takes far longer than the passes that were not allowed.
             order = torch.argsort(cells.margin)
             shape = (len(order), len(self.problem.x))
@@ -160,7 +161,7 @@ class Solver:
         cells, curvature = self._approach(start)
         if curvature is not None:
             cells = self._correct(cells, curvature, left)
-            if start is not None and _marginal_error(cells, self.problem) > max(ASTRAY, self.grain):
+            if start is not None and _marginal_error(cells, self.problem) > max(FAILED_ERROR, self.grain):
                 return self.ascend(None, left)
         return cells, curvature
 
@@ -229,7 +230,7 @@ class Solver:
         # A finer smoothing than the gap asked for gains nothing.
         least = max(self.least_eta, 0.1 * self.tolerance * mean)
         engine.meter.limit = self.max_steps / 2
-        if start is not None and first is not None and _marginal_error(first, problem) <= LOST:
+        if start is not None and first is not None and _marginal_error(first, problem) <= LOST_ERROR:
             return self._approach_from(first, least)
         if self.max_steps < FEWEST_STEPS:
             return first or self.evaluate(self._zero()), None
@@ -249,7 +250,7 @@ class Solver:
         """The same from the cells of a potential of nearby points."""
         b, m, start = self.problem.b, self.problem.count, first.potential
         sample = self._fine_sample()
-        far = _marginal_error(first, self.problem) > max(NEAR, min(ASTRAY, SURPLUS * self.grain))
+        far = _marginal_error(first, self.problem) > max(NEAR_ERROR, min(FAILED_ERROR, MOVED_PER_POINT * self.grain))
         # Between its two nearest points a sample is undecided if its margin is below eta.
         undecided = max(1, math.ceil((BLURRED if far else target_softness(sample)) * m))
         eta = max(float(self.engine.kth_smallest(first.margin, undecided)), least)
@@ -273,7 +274,7 @@ class Solver:
             direction = learning.solve(g, trust)
             expected_rise = float(g @ direction) / 2
             good = few and expected_rise <= REST * lacking
-            if good or self.steps >= self.max_steps or trust < (CLOSE if few else CLOSEST):
+            if good or self.steps >= self.max_steps or trust < (TRUST_FEW if few else TRUST_MANY):
                 break
             trial = self.evaluate(cells.potential + direction, cells)
             rise = trial.dual - cells.dual
@@ -282,14 +283,14 @@ class Solver:
                 cells = trial
                 if rise <= REST * lacking and self._few(cells):  # a few points that it has wrong may promise for ever
                     break
-            if rise < POOR * expected_rise:
-                trust = min(trust, float(direction.abs().max()) / learning.eta) / CAUTION
+            if rise < GOOD_RISE * expected_rise:
+                trust = min(trust, float(direction.abs().max()) / learning.eta) / TRUST_CUT
         return cells
 
     def _few(self, cells: LaguerreCells) -> bool:
         """Whether so few samples are in wrong cells that moving them is worth no more passes."""
         n, m = len(self.problem.x), self.problem.count
-        return _marginal_error(cells, self.problem) * m <= min(m * n / MOVE_COST, SURPLUS * n)
+        return _marginal_error(cells, self.problem) * m <= min(m * n / MOVE_COST, MOVED_PER_POINT * n)
 
     def _balance(self, cells: LaguerreCells, widen: int) -> Tensor:
         """A feasible plan from cells; keeps the best upper bound; returns the potential that goes with it."""
@@ -305,7 +306,7 @@ class Solver:
         suboptimality = [part * mean for part in parts]
         hidden = unresolved(problem, mean, ROUNDED * self.tolerance, torch.float64)
         arc_tolerance = 16 * problem.rounding
-        near = widen == 1 and _marginal_error(cells, problem) <= max(NEAR, self.grain)
+        near = widen == 1 and _marginal_error(cells, problem) <= max(NEAR_ERROR, self.grain)
         large = widen == 1 and len(boundary.y) * n > DENSE_ELEMENTS
         if n > MOST_DENSE or ((near or large) and n > DENSE_BALANCE):
             few = Problem(x=problem.x, b=problem.b, y=boundary.y, a=boundary.a, equal=problem.equal, cost=problem.cost)
