@@ -301,7 +301,7 @@ def test_a_solve_that_gets_no_further_stalls(monkeypatch: pytest.MonkeyPatch) ->
         return Balanced(np.arange(len(cell)), cell, mass, v, 0)
 
     monkeypatch.setattr(solver_module, "balance", move_nothing)
-    with pytest.warns(tc.ConvergenceWarning, match=r"stalled.*both damping: allow a looser gap") as caught:
+    with pytest.warns(tc.ConvergenceWarning, match=r"stalled.*both hold: allow a looser gap") as caught:
         result = tc.transport(*hard_problem(), tolerance=1e-9)
     assert caught[0].message.result is result
     assert result.status is tc.Status.STALLED
