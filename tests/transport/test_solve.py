@@ -228,7 +228,7 @@ def test_points_of_tiny_weight_leave_digits_for_the_others() -> None:
 @pytest.mark.parametrize(("n", "m"), [(60, 5), (100, 30), (300, 30)])
 @in_time
 def test_many_points_of_very_different_weights(n: int, m: int) -> None:
-    # mass passes through cells that damping almost none
+    # mass passes through cells that hold almost none
     x, y, b = normal(n, 2), normal(m, 2, seed=1), weights_of("skewed", n, 2)
     optimum = ot.emd2(np.full(m, 1 / m), (b / b.sum()).numpy(), cost_matrix(x, y, 1).numpy())
     assert tc.transport(x, y, 1, b, exact=True).value == pytest.approx(optimum, rel=1e-8)
@@ -821,7 +821,7 @@ def test_what_float64_cannot_hold_is_refused(scale: float, generator: torch.Gene
 
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
     """The potentials at which a solver looks at samples from now on."""
-    look, tried = solver_module.Solver.look, []
+    look, tried = solver_module.Solver.evaluate, []
 
     def recorded(self: solver_module.Solver, v: Tensor, near: LaguerreCells | None = None) -> LaguerreCells:
         tried.append(v)

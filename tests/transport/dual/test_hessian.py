@@ -169,7 +169,7 @@ def test_the_overlap_is_not_written_to(kind: type) -> None:
 def odd(kind: str, n: int) -> Tensor:
     """What has no factor at any ridge."""
     gram = ring(n)
-    if kind == "lopsided":  # half of a state, as a file may damping: below the diagonal only
+    if kind == "lopsided":  # half of a state, as a file may hold: below the diagonal only
         gram.zero_()[n - 3, 2] = 1.0
     elif kind == "overflowing":
         gram.fill_(1e308)
