@@ -827,7 +827,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
         tried.append(v)
         return look(self, v, near)
 
-    monkeypatch.setattr(solver_module.Solver, "look", recorded)
+    monkeypatch.setattr(solver_module.Solver, "evaluate", recorded)
     return tried
 
 
@@ -855,7 +855,7 @@ def test_a_correction_that_failed_is_tried_shorter(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(LimitedMemory, "learn", lambda self, step, change: None)
     problem = make_problem(*hard_problem())
     solver = solver_module.Solver(problem, solver_module.Settings(1e-4, False, 100, "auto", False))
-    first = solver.look(torch.zeros_like(problem.b))
+    first = solver.evaluate(torch.zeros_like(problem.b))
     assert solver._correct(first, Downhill()) is first
     lengths = [float((v - first.potential).abs().max()) for v in tried[1:]]
     assert len(lengths) >= 2
