@@ -23,8 +23,7 @@ except ImportError as error:  # pragma: no cover
         "torchcoreset.sklearn needs scikit-learn 1.6 or newer: pip install 'torchcoreset[sklearn]'."
     ) from error
 
-from .coresets import build_coreset
-from .coresets.algorithms import CellSizes
+from .coresets import CellSizes, build_coreset
 from .coresets.start import separated, start_points
 from .losses import CoresetLoss
 from .sources import as_source

@@ -7,6 +7,7 @@ alike. `files` and `atomic` write arrays whole or not at all; `progress` is a ba
 
 from .atomic import replacing
 from .build import DEFAULT_STEPS, build_coreset
+from .cell_sizes import CellSizes
 from .compare import Comparison, compare_divergences
 from .coreset import Coreset
 from .files import labels_of, load_npz, load_tensors, read_arrays, require_safetensors, wide, write_arrays
@@ -16,6 +17,7 @@ from .labeled import LabeledCoreset, allocate, build_labeled_coreset
 __all__ = [
     "DEFAULT_STEPS",
     "BuildResult",
+    "CellSizes",
     "Comparison",
     "Coreset",
     "LabeledCoreset",

@@ -3,50 +3,40 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, get_args
 
 from torch import Generator, Tensor
+from torch.nn import Parameter
 
 from ..errors import warn_user
+from ..losses import CoresetLoss
 from ..modes import solver_modes
 from ..sources import Source, SourceExhausted, as_source, fingerprint_of, make_generator
 from ..tensors import check_count, is_real, real_tensor, wide_enough
-from ..transport import Status, Transport, as_table, check_power, report_unconverged, solve
+from ..transport import Status, as_cost, as_table, check_power, report_unconverged
 from ..transport.passes import check_engine
-from ..transport.ranks import Ranks, as_ranks, mark, solve_on, told_to
-from ..transport.stream import StreamTransport
-from .algorithms import AveragedFixedPoint, FixedPoint, GradientDescent, OptimizerFactory, StochasticDescent, averaging
+from ..transport.ranks import as_ranks, mark, told_to
+from .algorithms import Objective, OptimizerFactory, Run, averaging, fixed_point, gradient, stochastic
 from .coreset import Coreset
-from .history import BuildResult, Step, settled
-from .progress import Progress
+from .history import BuildResult, Step
+from .progress import ProgressBar
 from .samples import LoadedSamples, hold, hold_part, loaded_rows
 from .start import Start, check_size
 
-ALGORITHMS = ("auto", "fixed_point", "sgd", "gradient")
-DEFAULT_STEPS = {"auto": 300, "fixed_point": 300, "sgd": 1000, "gradient": 300}
-COARSE, COARSE_LEAST = 50, 10_000  # samples a point, and at least, on which points move before they do on all samples
-COARSE_TOLERANCE = 1e-2  # a part of the samples misleads by more than this
-FEW = 1000  # samples a point, held of an endless source, below which points are averaged over fresh ones
+Algorithm = Literal["auto", "fixed_point", "sgd", "gradient"]
+ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
+DEFAULT_STEPS: dict[Algorithm, int] = {"auto": 300, "fixed_point": 300, "sgd": 1000, "gradient": 300}
+COARSE = 50  # samples a point on which points move before they do on all samples; of fewer than twice as many, all
+COARSE_LEAST = 10_000  # the least number of these samples
+COARSE_TOLERANCE = 1e-2  # of the steps on them: a part of the samples misleads by more than this
+FEW = 1000  # samples a point, loaded of an endless source, below which points are averaged over fresh ones
 BATCH = 50  # samples a point in a batch of Algorithm 1: fewer, in more steps, take longer for the same accuracy
-
-
-Measured = TypeVar("Measured", Transport, StreamTransport)
-
-
-class Descent(Protocol[Measured]):
-    """An algorithm: evaluate the present points, then move them."""
-
-    @property
-    def points(self) -> Tensor: ...
-
-    def evaluate(self) -> Measured: ...
-
-    def move(self, result: Measured) -> None: ...
-    def finish(self) -> Tensor: ...
+FINEST = 1e-6  # relative gap of a transport; a build with a smaller tolerance solves no better than this
+COARSEST = 1e-2  # relative gap of the last transports of a build with a larger tolerance than ten times this
+RATE = 0.1  # of the first step of the default optimizer, in units of W_p / sqrt(d) at the start
 
 
 def build_coreset(
@@ -155,57 +145,149 @@ def build_coreset(
                 "weights": None if weights is None else mark(real_tensor(weights, "weights")),
                 "seed": seed if is_real(seed) else mark(generator.get_state()),
             }  # fmt: skip
-    bar = Progress(steps, progress if ranks is None or ranks.rank == 0 else False, f"coreset of {size} points")
+    bar = ProgressBar(steps, progress if ranks is None or ranks.rank == 0 else False, f"coreset of {size} points")
+    potential: Tensor | None = None
     with bar, solver_modes():
         if algorithm == "sgd":
             read = as_source(source, sample_weights)
-            run = _Run(size, p, steps, tolerance, bar, callback, engine, fingerprint_of(read))
-            return _stochastic(run, read, start, samples, batch_size or BATCH * size, rate, generator)
-        if ranks is None:
-            held = hold(source, sample_weights, size, samples, generator)
+            built_on, run = fingerprint_of(read), Run(steps, tolerance, bar, callback)
+            points, b = start.draw(read, generator)
+            objective = Objective(b, p, engine)
+            count = batch_size or BATCH * size
+            points, y, a = _stochastic(run, objective, points, read, samples, count, rate, generator)
         else:
-            held = hold_part(ranks, source, sample_weights, size, samples, generator, settings)
-        run = _Run(size, p, steps, tolerance, bar, callback, engine, fingerprint_of(held.read), ranks)
-        points, b = start.draw(held.rows, generator)
-        points = wide_enough(points, held.y)
-        y, a, potential = held.y.to(points), held.a, None
-        if algorithm == "gradient":
-            descent = GradientDescent(points, b, y, a, p, run.inner, steps, optimizer, engine, group)
-            # The default rate falls to zero over all steps: standing still before that is only noise.
-            points = run.descend(descent, held.count, until_settled=optimizer is not None)
-        else:
-            fresh = held.endless and samples is None and held.count < FEW * size
-            points, potential = _fixed_point(run, points, b, replace(held, y=y), generator, fresh)
-        return run.result(points, b, y, a, potential)
+            if ranks is None:
+                loaded = hold(source, sample_weights, size, samples, generator)
+            else:
+                loaded = hold_part(ranks, source, sample_weights, size, samples, generator, settings)
+            built_on, run = fingerprint_of(loaded.read), Run(steps, tolerance, bar, callback)
+            points, b = start.draw(loaded.rows, generator)
+            points = wide_enough(points, loaded.y)
+            loaded = replace(loaded, y=loaded.y.to(points))
+            y, a, objective = loaded.y, loaded.a, Objective(b, p, engine, ranks)
+            if algorithm == "gradient":
+                loss = CoresetLoss(p, tolerance=_accuracy(tolerance), engine=engine, group=group)
+                points = _gradient(run, loss, points, b, loaded, optimizer)
+            else:
+                fresh = loaded.endless and samples is None and loaded.count < FEW * size
+                points, potential = _fixed_point(run, objective, points, loaded, generator, fresh)
+        accuracy = max(tolerance, FINEST)
+        transport = objective.transport(points, y, a, tolerance=accuracy, start=potential)
+        if transport.status is not Status.CONVERGED:
+            report_unconverged(transport, accuracy, exact=False)
+        coreset = Coreset(points, b)
+    coreset.built_on = built_on
+    return BuildResult(coreset, transport, run.history, run.status, p)
+
+
+def _accuracy(tolerance: float) -> float:
+    """Relative gap to which the transports of a run are solved in the end."""
+    return min(COARSEST, max(0.1 * tolerance, FINEST))
 
 
 def _fixed_point(
-    run: _Run, points: Tensor, b: Tensor, held: LoadedSamples, generator: Generator, fresh: bool
+    run: Run, objective: Objective, points: Tensor, loaded: LoadedSamples, generator: Generator, fresh: bool
 ) -> tuple[Tensor, Tensor | None]:
     """Algorithm 2 on a part of the samples, if that is much smaller, then on all; points and last potential.
 
     If the source has `fresh` samples for it, it ends on those."""
     potential: Tensor | None = None
-    loose = max(run.tolerance, COARSE_TOLERANCE)
-    coarse = max(COARSE * run.size, COARSE_LEAST)
-    if held.count > 2 * coarse:
-        part = held.rows.draw(coarse, generator).to(points)
-        rough = FixedPoint(points, b, part, None, run.p, run.inner, run.engine)
-        points = run.descend(rough, coarse, tolerance=loose)
-        potential = rough.potential
-    descent = FixedPoint(points, b, held.y, held.a, run.p, run.inner, run.engine, potential, run.ranks)
-    points = run.descend(descent, held.count, tolerance=loose if fresh else run.tolerance)
-    potential = descent.potential
+    loose, accuracy = max(run.tolerance, COARSE_TOLERANCE), _accuracy(run.tolerance)
+
+    def descend(y: Tensor, a: Tensor | None, count: int, tolerance: float) -> tuple[Tensor, Tensor | None]:
+        step = partial(fixed_point.step, objective=objective, samples=y, sample_weights=a, tolerance=accuracy)
+        state = run.descend(step, fixed_point.init(points, accuracy, potential), count, tolerance=tolerance)
+        return state.result, state.potential
+
+    coarse = max(COARSE * len(points), COARSE_LEAST)
+    if loaded.count > 2 * coarse:
+        points, potential = descend(loaded.rows.draw(coarse, generator).to(points), None, coarse, loose)
+    points, potential = descend(loaded.y, loaded.a, loaded.count, loose if fresh else run.tolerance)
     steps = min(averaging.STEPS, run.steps - len(run.history))
     if not fresh or steps < 1:
         return points, potential
     status = run.status  # values of fresh samples scatter: they say nothing of whether points have settled
-    averaged = AveragedFixedPoint(
-        points, b, held.read, len(held.y), run.p, steps, held.generator, run.engine, potential, run.ranks
+    step = partial(
+        averaging.step,
+        objective=objective,
+        source=loaded.read,
+        count=len(loaded.y),
+        generator=loaded.generator,
+        settling=steps // averaging.SETTLING,
     )
-    points = run.descend(averaged, held.count, until_settled=False, steps=steps)
+    averaged = run.descend(step, averaging.init(points, potential), loaded.count, until_settled=False, steps=steps)
     run.status = status
-    return points, averaged.potential
+    return averaged.result, averaged.potential
+
+
+def _gradient(
+    run: Run,
+    loss: CoresetLoss,
+    points: Tensor,
+    weights: Tensor,
+    loaded: LoadedSamples,
+    optimizer: OptimizerFactory | None,
+) -> Tensor:
+    """A torch optimizer on the loss."""
+
+    def setup(parameter: Parameter, value: float) -> gradient.Optimization:
+        if optimizer is not None:
+            return optimizer([parameter]), None
+        rate = RATE * as_cost(loss.p).root(value) / parameter.shape[1] ** 0.5
+        return gradient.decaying_adam(parameter, rate, run.steps)
+
+    step = partial(
+        gradient.step,
+        loss=loss,
+        samples=loaded.y,
+        weights=weights,
+        sample_weights=loaded.a,
+        setup=setup,
+    )
+    # The default rate falls to zero over all steps: standing still before that is only noise.
+    return run.descend(step, gradient.init(points), loaded.count, until_settled=optimizer is not None).result
+
+
+def _stochastic(
+    run: Run,
+    objective: Objective,
+    points: Tensor,
+    source: Source,
+    samples: int | None,
+    batch_size: int,
+    rate: float,
+    generator: Generator,
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Algorithm 1; the points, and samples with their weights on which to measure the result.
+
+    An iterator that ends early ends the run, whose result is then measured on the largest of the last batches."""
+    step = partial(
+        stochastic.step,
+        objective=objective,
+        source=source,
+        batch_size=batch_size,
+        generator=generator,
+        rate=rate,
+        average_from=run.steps // 2,
+    )
+    state = run.descend(step, stochastic.init(points, objective.p), batch_size, until_settled=False)
+    used = state.largest_batch
+    assert used is not None  # a step has been made
+    try:
+        y, a = loaded_rows(source, len(points), samples, generator)
+        short = source.size is None and not source.endless and len(y) < len(used)
+    except SourceExhausted:
+        short = True
+    if short:
+        message = (
+            f"source: the iterator ended after {len(run.history)} of {run.steps} steps with too few rows left to "
+            "measure on; the result is measured on a batch that was used. Pass a list of batches or a DataLoader to "
+            "read them more than once."
+        )
+        warn_user(UserWarning(message))
+        y, a = used, None
+    points = wide_enough(state.result, y)
+    return points, y.to(points), a
 
 
 def _check_group(algorithm: str, sample_weights: Any) -> None:
@@ -252,110 +334,3 @@ def _check_settings(
                 "Choose that algorithm or leave it out."
             )
     return DEFAULT_STEPS[algorithm] if steps is None else int(steps)
-
-
-class _Run:
-    """The loop that every algorithm shares: record, stop, report."""
-
-    def __init__(
-        self,
-        size: int,
-        p: float,
-        steps: int,
-        tolerance: float,
-        progress: Progress,
-        callback: Callable[[Step], None] | None,
-        engine: str,
-        built_on: str | None,
-        ranks: Ranks | None = None,
-    ) -> None:
-        self.built_on, self.ranks = built_on, ranks
-        self.size, self.p, self.steps, self.tolerance = size, p, steps, tolerance
-        self.inner = min(1e-2, max(0.1 * tolerance, 1e-6))
-        self.progress, self.callback, self.engine = progress, callback, engine
-        self.history: list[Step] = []
-        self.status = Status.MAX_STEPS
-        self._began = time.perf_counter()
-
-    def descend(
-        self,
-        descent: Descent[Measured],
-        samples: int,
-        *,
-        until_settled: bool = True,
-        tolerance: float | None = None,
-        steps: int | None = None,
-    ) -> Tensor:
-        """Evaluate and move until the value has settled or the steps, or those of the run, are used up; the points."""
-        tolerance = self.tolerance if tolerance is None else tolerance
-        last = self.steps if steps is None else len(self.history) + steps
-        self.status = Status.MAX_STEPS
-        while len(self.history) < last:
-            result = descent.evaluate()
-            # A batch of a stream is not solved: what is known is its semi-dual.
-            lower, gap = (result.lower, result.gap) if isinstance(result, Transport) else (result.value, math.nan)
-            step = Step(
-                step=len(self.history),
-                value=result.value,
-                lower=lower,
-                gap=gap,
-                samples=samples,
-                seconds=time.perf_counter() - self._began,
-            )
-            self.history.append(step)
-            self.progress.update(step.value, step.gap)
-            descent.move(result)
-            if self.callback is not None:
-                self.callback(replace(step, points=descent.finish().clone()))
-            if until_settled and settled(self.history, tolerance):
-                break
-        if settled(self.history, tolerance):
-            self.status = Status.CONVERGED
-        return descent.finish()
-
-    def result(
-        self, points: Tensor, b: Tensor, y: Tensor, a: Tensor | None, potential: Tensor | None = None
-    ) -> BuildResult:
-        """The finished coreset with its transport to all samples held, solved from a potential of nearby points."""
-        accuracy = max(self.tolerance, 1e-6)
-        run = partial(solve, tolerance=accuracy, exact=False, start=potential, max_steps=100)
-        _, transport = solve_on(
-            self.ranks, "build_coreset", run, points, y, self.p, b, a, engine=self.engine, state=potential
-        )
-        if transport.status is not Status.CONVERGED:
-            report_unconverged(transport, accuracy, exact=False)
-        coreset = Coreset(points, b)
-        coreset.built_on = self.built_on
-        return BuildResult(coreset, transport, self.history, self.status, self.p)
-
-
-def _stochastic(
-    run: _Run,
-    source: Source,
-    start: Start,
-    samples: int | None,
-    batch_size: int,
-    rate: float,
-    generator: Generator,
-) -> BuildResult:
-    """Algorithm 1; an iterator that ends early ends the run, which is then measured on a batch."""
-    points, b = start.draw(source, generator)
-    descent = StochasticDescent(points, b, source, batch_size, run.p, rate, run.steps // 2, generator, run.engine)
-    y: Tensor | None = None
-    try:
-        run.descend(descent, batch_size, until_settled=False)
-        y, a = loaded_rows(source, run.size, samples, generator)
-    except SourceExhausted:
-        if not run.history:
-            raise
-    ended = y is None or (source.size is None and not source.endless and len(y) < len(descent.largest_batch))
-    if ended or y is None:
-        message = (
-            f"source: the iterator ended after {len(run.history)} of {run.steps} steps with too few rows left to "
-            "measure on; the result is measured on a batch that was used. Pass a list of batches or a DataLoader to "
-            "read them more than once."
-        )
-        warn_user(UserWarning(message))
-        y, a = descent.largest_batch, None
-    points = wide_enough(descent.finish(), y)
-    return run.result(points, b, y.to(points), a)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from collections.abc import Iterable, Sequence
@@ -10,18 +9,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Generator, Tensor, nn
+from torch import Generator, Tensor
+from torch.nn import Parameter
 
 from ..losses import CoresetLoss, check_blur
 from ..sources import as_source, make_generator, once
 from ..tensors import check_count, check_finite
 from ..transport import DISTANCE, as_table, data_scale, transport
+from .algorithms import gradient
 from .start import check_size, separated, start_points
 
 RELATIVE_BLURS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 RATE = 0.1  # of the first step, in scales of the data
-SAME = 0.01  # two points this near each other, in scales of the data, are one
-HELD = 20_000  # samples drawn of a source that has no size
+SAME = 0.01  # distance, in scales of the data, up to which two points are counted as one
+DEFAULT_SAMPLES = 20_000  # drawn of a source that has no size
 
 
 @dataclass(frozen=True, repr=False)
@@ -173,7 +174,7 @@ def _divide(
 ) -> tuple[_Samples, _Samples]:
     """Samples to fit and samples to judge by."""
     read = as_source(source)
-    limit = HELD if samples is None and read.size is None else samples
+    limit = DEFAULT_SAMPLES if samples is None and read.size is None else samples
     rows = _Samples(*once(read, limit, generator))
     if held_out is None:
         half = len(rows.y) // 2
@@ -227,13 +228,12 @@ def _compare(
 
 
 def _descend(loss: CoresetLoss, start: Tensor, samples: _Samples, scale: float, steps: int) -> Tensor:
-    """Adam, whose rate falls to zero along half a cosine; the last points, detached."""
-    points = nn.Parameter(start.clone())
-    optimizer = torch.optim.Adam([points], lr=RATE * scale)
-    for step in range(steps):
-        optimizer.param_groups[0]["lr"] = RATE * scale * (1 + math.cos(math.pi * step / steps)) / 2
-        optimizer.zero_grad()
-        with torch.enable_grad():
-            loss(points, samples.y, None, samples.a).backward()
-        optimizer.step()
-    return points.detach()
+    """The last points of Adam with a rate that falls to zero, detached."""
+
+    def setup(points: Parameter, _: float) -> gradient.Optimization:
+        return gradient.decaying_adam(points, RATE * scale, steps)
+
+    state = gradient.init(start)
+    for _ in range(steps):
+        state, _ = gradient.step(state, loss, samples.y, None, samples.a, setup)
+    return state.parameter.detach()

@@ -1,16 +1,16 @@
-"""What a run leaves behind: its steps, its result, and the rule by which it stops."""
+"""What a build leaves behind: its steps and its result."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from ..transport import Status, Transport, as_cost
-from .coreset import Coreset
 
-WINDOW = 5  # steps over which an improvement is measured
+if TYPE_CHECKING:  # the loop of the algorithms writes steps, and a coreset may begin with one of them
+    from .coreset import Coreset
 
 
 @dataclass(frozen=True)
@@ -66,15 +66,3 @@ class BuildResult:
             f"BuildResult({self.coreset.size} points, W_{self.p:g}={self.distance:.6g}, "
             f"gap={self.transport.gap:.1e}, steps={len(self.history)}, status={self.status.value})"
         )
-
-
-def settled(history: Sequence[Step], tolerance: float) -> bool:
-    """Whether the value stands still: within half of `tolerance` for WINDOW steps, or three times the same."""
-    last = history[-3:]
-    if last and (last[-1].value == 0 or (len(last) == 3 and len({(step.value, step.samples) for step in last}) == 1)):
-        return True
-    recent = history[-WINDOW - 1 :]
-    if len(recent) <= WINDOW or recent[0].samples != recent[-1].samples:
-        return False
-    values = [step.value for step in recent]
-    return max(values) - min(values) <= 0.5 * tolerance * min(values)

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 
-class Progress:
+class ProgressBar:
     """A bar that counts steps and shows the value and gap (NaN: unknown) of the last one; silent when nobody looks.
 
     Args:
@@ -44,7 +44,7 @@ class Progress:
             self._bar.set_postfix_str(f"value {value:.5g}{known}", refresh=False)
             self._bar.update()
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressBar:
         return self
 
     def __exit__(

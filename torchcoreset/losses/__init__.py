@@ -8,7 +8,7 @@ online          a batch of a stream, at a running potential    outside_compile  
 coreset_loss    any of them as a module with memory
 """
 
-from .coreset_loss import CoresetLoss
+from .coreset_loss import CoresetLoss, LossResult
 from .discrepancy import Discrepancy, energy_distance, mmd
 from .scale import check_blur
 from .sinkhorn import SinkhornResult, sinkhorn_divergence
@@ -17,6 +17,7 @@ from .wasserstein import wasserstein
 __all__ = [
     "CoresetLoss",
     "Discrepancy",
+    "LossResult",
     "SinkhornResult",
     "check_blur",
     "energy_distance",

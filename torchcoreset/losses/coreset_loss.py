@@ -18,15 +18,17 @@ from torch import Tensor, nn
 from ..modes import solver_modes
 from ..outside_compile import outside_compile
 from ..transport import Transport
-from ..transport.stream import MEMORY_DIMENSIONS, Memory
+from ..transport.stream import MEMORY_DIMENSIONS, Memory, StreamTransport
 from .discrepancy import Discrepancy, EnergySettings, MMDSettings
 from .kernels import KernelFunction
 from .memory import CachedSelfTerm
 from .online import MemoryBuffers, OnlineSettings, report, stream_value
-from .sinkhorn import SinkhornSettings
+from .sinkhorn import SinkhornResult, SinkhornSettings
 from .wasserstein import WassersteinSettings
 
 Settings = WassersteinSettings | SinkhornSettings | EnergySettings | MMDSettings | OnlineSettings
+
+LossResult = Transport | SinkhornResult | Discrepancy | StreamTransport
 
 # What a coreset can minimise. The fields of the settings are the options that each of them takes.
 DIVERGENCES: dict[str, type[WassersteinSettings | SinkhornSettings | EnergySettings | MMDSettings]] = {
@@ -173,7 +175,7 @@ class CoresetLoss(nn.Module):
         self.online = online
         given = {name: value for name, value in options.items() if value is not None}
         self.settings = make_settings(divergence, given, online=online)
-        self.last: Transport | Any = None
+        self.last: LossResult | None = None
         self._memory = CachedSelfTerm()
         self._held: MemoryBuffers | None = None
         for name, dimensions in self._state_dimensions().items():

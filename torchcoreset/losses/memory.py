@@ -34,3 +34,6 @@ class CachedSelfTerm:
             self._value = compute()
             self._tensors, self._key = tuple(weakref.ref(tensor) for tensor in tensors), key
         return self._value
+
+
+Remembered = CachedSelfTerm  # the name in losses that were pickled by earlier versions

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 import torchcoreset as tc
-from torchcoreset.coresets.algorithms import averaging
-from torchcoreset.coresets.algorithms.averaging import AveragedFixedPoint
+from torchcoreset.coresets.algorithms import Objective, averaging
 from torchcoreset.sources import as_source
 from torchcoreset.testing import UNIFORM
 
@@ -26,12 +25,10 @@ def excess(coreset: torch.Tensor, p: int) -> float:
 @pytest.mark.parametrize("p", [1, 2])
 def test_the_average_is_nearer_to_the_distribution_than_one_set_of_samples(p: int) -> None:
     held = tc.build_coreset(uniform, SIZE, p=p, samples=COUNT, tolerance=1e-6, seed=0).coreset
-    descent = AveragedFixedPoint(
-        held.points.detach(), held.weights, as_source(uniform), COUNT, p, 40, torch.Generator().manual_seed(1)
-    )
+    state, generator = averaging.init(held.points.detach()), torch.Generator().manual_seed(1)
     for _ in range(40):
-        descent.move(descent.evaluate())
-    assert 0 <= excess(descent.finish(), p) < 0.3 * excess(held.points, p)
+        state, _ = averaging.step(state, Objective(held.weights, p), as_source(uniform), COUNT, generator, 10)
+    assert 0 <= excess(state.result, p) < 0.3 * excess(held.points, p)
 
 
 def test_build_ends_on_fresh_samples_where_few_are_held(monkeypatch: pytest.MonkeyPatch) -> None:

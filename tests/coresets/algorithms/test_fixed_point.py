@@ -1,25 +1,30 @@
 """Algorithm 2: it descends, longer steps pay, and the best is kept."""
 
+import dataclasses
 import itertools
 
 import pytest
 import torch
+from torch import Tensor
 
 import torchcoreset as tc
 from tests.data import normal
-from torchcoreset.coresets.algorithms import fixed_point
-from torchcoreset.coresets.algorithms.fixed_point import FixedPoint
+from torchcoreset.coresets.algorithms import Objective, fixed_point
 
 
 def run(steps: int, p: float, *, n: int = 8, m: int = 300, seed: int = 0, tolerance: float = 1e-6, weights=None):
     y = normal(m, 2, seed=seed)
-    b = torch.full((n,), 1 / n, dtype=torch.float64) if weights is None else weights
-    descent = FixedPoint(y[:n].clone(), b, y, None, p, tolerance)
-    results = []
+    b = equal(n) if weights is None else weights
+    objective, results = Objective(b, p), []
+    state = fixed_point.init(y[:n].clone(), tolerance)
     for _ in range(steps):
-        results.append(descent.evaluate())
-        descent.move(results[-1])
-    return descent, results, y
+        state, result = fixed_point.step(state, objective, y, None, tolerance)
+        results.append(result)
+    return state, results, y
+
+
+def equal(n: int) -> Tensor:
+    return torch.full((n,), 1 / n, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("p", [1, 1.5, 2, 3])
@@ -52,31 +57,30 @@ def test_longer_steps_descend_for_p_2(seed: int) -> None:
 
 
 def test_a_step_that_rose_is_taken_back_to_the_best_centres() -> None:
-    descent, _, y = run(3, 2)
-    assert descent.best is not None
-    centres = descent.best[1]
-    descent.points = y[-8:] + 5
-    descent.move(descent.evaluate())
-    assert torch.equal(descent.points, centres)
+    state, _, y = run(3, 2)
+    far = dataclasses.replace(state, points=y[-8:] + 5)
+    assert torch.equal(fixed_point.step(far, Objective(equal(8), 2), y, None, 1e-6)[0].points, state.result)
 
 
 def test_transports_get_more_accurate_as_the_value_settles() -> None:
-    descent, results, _ = run(1, 2, tolerance=1e-6)
-    assert descent.accuracy == fixed_point.LOOSEST
+    state, results, y = run(1, 2, tolerance=1e-6)
+    assert state.accuracy == fixed_point.LOOSEST
     accuracies = []
     for _ in range(15):
-        descent.move(descent.evaluate())
-        accuracies.append(descent.accuracy)
+        state, _ = fixed_point.step(state, Objective(equal(8), 2), y, None, 1e-6)
+        accuracies.append(state.accuracy)
     assert accuracies == sorted(accuracies, reverse=True)
     assert accuracies[-1] < 1e-3
     assert results[0].gap <= fixed_point.LOOSEST
 
 
 def test_a_potential_on_fewer_samples_starts_the_first_transport() -> None:
-    descent, _, _ = run(10, 2, m=2000)
-    b, again = descent.weights, normal(8000, 2, seed=5)
-    warm = FixedPoint(descent.finish(), b, again, None, 2, 1e-3, potential=descent.potential).evaluate()
-    cold = FixedPoint(descent.finish(), b, again, None, 2, 1e-3).evaluate()
+    state, _, _ = run(10, 2, m=2000)
+    objective, again = Objective(equal(8), 2), normal(8000, 2, seed=5)
+    warm, cold = (
+        fixed_point.step(fixed_point.init(state.result, 1e-3, start), objective, again, None, 1e-3)[1]
+        for start in (state.potential, None)
+    )
     assert warm.steps <= cold.steps
     assert warm.value == pytest.approx(cold.value, rel=2e-2)
 
@@ -84,30 +88,29 @@ def test_a_potential_on_fewer_samples_starts_the_first_transport() -> None:
 @pytest.mark.parametrize("p", [1, 2])
 @pytest.mark.parametrize("steps", [1, 2, 7, 20])
 def test_the_end_is_no_worse_than_anything_evaluated(p: float, steps: int) -> None:
-    descent, results, y = run(steps, p, m=200)
-    final = tc.transport(descent.finish(), y, p, tolerance=1e-6)
+    state, results, y = run(steps, p, m=200)
+    final = tc.transport(state.result, y, p, tolerance=1e-6)
     assert final.value <= min(r.value for r in results) * (1 + 1e-5)
 
 
 def test_p2_ends_where_points_are_means_of_their_cells() -> None:
-    descent, _, y = run(30, 2, n=5, m=300, seed=1)
-    x = descent.finish()
+    state, _, y = run(30, 2, n=5, m=300, seed=1)
+    x = state.result
     matrix = tc.transport(x, y, 2, exact=True).plan.to_sparse().to_dense()
     torch.testing.assert_close(matrix.t() @ y / matrix.sum(0)[:, None], x, rtol=0, atol=2e-3)
 
 
 def test_a_point_without_weight_stays() -> None:
-    descent, _, y = run(10, 2, n=4, weights=torch.tensor([0.0, 1.0, 1.0, 2.0]).double() / 4)
-    assert torch.equal(descent.finish()[0], y[0])
-    assert not torch.equal(descent.finish()[1:], y[1:4])
+    state, _, y = run(10, 2, n=4, weights=torch.tensor([0.0, 1.0, 1.0, 2.0]).double() / 4)
+    assert torch.equal(state.result[0], y[0])
+    assert not torch.equal(state.result[1:], y[1:4])
 
 
 def test_at_the_optimum_nothing_moves() -> None:
     x = torch.tensor([[0.5], [2.5]])
-    descent = FixedPoint(x, torch.full((2,), 0.5).double(), torch.arange(4.0)[:, None], None, 2, 1e-6)
+    state = fixed_point.init(x, 1e-6)
     for _ in range(8):
-        result = descent.evaluate()
-        descent.move(result)
+        state, result = fixed_point.step(state, Objective(equal(2), 2), torch.arange(4.0)[:, None], None, 1e-6)
         assert result.value == 0.25
-        assert torch.equal(descent.points, x)
-    assert torch.equal(descent.finish(), x)
+        assert torch.equal(state.points, x)
+    assert torch.equal(state.result, x)

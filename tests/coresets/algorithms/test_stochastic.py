@@ -7,83 +7,76 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
-from torchcoreset.coresets.algorithms.stochastic import StochasticDescent
+from torchcoreset.coresets.algorithms import Objective, stochastic
 from torchcoreset.sources import as_source
 from torchcoreset.testing import E1, NORMAL
 
 STANDARD = torch.distributions.Normal(0.0, 1.0)
 
 
-def descent_on(y, x: Tensor, p: float, *, batch_size: int = 100, rate: float = 1.0, average_from: int = 0):
-    weights = torch.full((len(x),), 1 / len(x), dtype=torch.float64)
-    generator = torch.Generator().manual_seed(0)
-    return StochasticDescent(x.clone(), weights, as_source(y), batch_size, p, rate, average_from, generator)
+def steps_on(
+    y, x: Tensor, p: float, count: int, *, weights=None, batch_size: int = 100, rate: float = 1.0, average_from: int = 0
+):
+    """States after each of so many steps, and what was measured before."""
+    b = torch.full((len(x),), 1 / len(x), dtype=torch.float64) if weights is None else weights
+    source, generator = as_source(y), torch.Generator().manual_seed(0)
+    state = stochastic.init(x, p)
+    for _ in range(count):
+        state, result = stochastic.step(
+            state, Objective(b, p), source, batch_size, generator, rate=rate, average_from=average_from
+        )
+        yield state, result
 
 
 @pytest.mark.parametrize("p", [1, 2])
 def test_the_first_step_goes_against_the_gradient(p: int) -> None:
-    descent = descent_on(E1.samples, E1.points, p, rate=0.5)
-    result = descent.evaluate()
+    ((state, result),) = steps_on(E1.samples, E1.points, p, 1, rate=0.5)
     # The potential of a first batch is only roughly that of the batch; on E1 its cells are right or nearly so.
     assert 0.9 * E1.values[p] < result.value <= E1.values[p] * (1 + 1e-9)
-    descent.move(result)
-    moved = descent.points - E1.points
+    moved = state.points - E1.points
     assert bool((moved * E1.gradients[p] <= 0).all())
-    assert tc.transport(descent.points, E1.samples, p).value < E1.values[p]
+    assert tc.transport(state.points, E1.samples, p).value < E1.values[p]
 
 
 def test_a_full_step_on_all_samples_takes_p2_to_the_means() -> None:
-    descent = descent_on(E1.samples, E1.points, 2)
-    descent.move(descent.evaluate())
-    assert descent.points.flatten().tolist() == pytest.approx([0.5, 2.5])
+    ((state, _),) = steps_on(E1.samples, E1.points, 2, 1)
+    assert state.points.flatten().tolist() == pytest.approx([0.5, 2.5])
 
 
 def test_steps_shrink_and_the_second_half_is_averaged() -> None:
     x = torch.tensor([[8.0]], dtype=torch.float64)
-    descent = descent_on(torch.zeros(4, 1).double(), x.clone(), 1, average_from=3)
-    visited = []
-    for _ in range(6):
-        descent.move(descent.evaluate())
-        visited.append(float(descent.points))
+    states = [state for state, _ in steps_on(torch.zeros(4, 1).double(), x, 1, 6, average_from=3)]
+    visited = [float(state.points) for state in states]
     expected = 8.0
     for k, point in enumerate(visited, 1):
         expected -= 8 * k**-0.5 * (1 if expected > 0 else -1 if expected < 0 else 0)
         assert point == pytest.approx(expected)
-    assert float(descent.finish()) == pytest.approx(sum(visited[3:]) / 3)
+    assert float(states[-1].result) == pytest.approx(sum(visited[3:]) / 3)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_the_start_is_not_written_to(dtype: torch.dtype) -> None:
     x = E1.points.to(dtype, copy=True)
     before = x.clone()
-    source, weights = as_source(E1.samples), torch.full((2,), 0.5).double()
-    descent = StochasticDescent(x, weights, source, 4, 2, 0.5, 0, torch.Generator().manual_seed(0))
-    for _ in range(3):
-        descent.move(descent.evaluate())
+    *_, (state, _) = steps_on(E1.samples, x, 2, 3, batch_size=4, rate=0.5)
     assert torch.equal(x, before)
-    assert descent.finish().dtype == dtype
+    assert state.result.dtype == dtype
 
 
 def test_every_batch_is_fresh_and_as_large_as_asked() -> None:
-    descent = descent_on(torch.distributions.Normal(0.0, 1.0), torch.tensor([[-1.0], [1.0]]), 2, batch_size=17)
-    batches = []
-    for _ in range(3):
-        descent.move(descent.evaluate())
-        batches.append(descent.batch)
+    batches = [
+        state.largest_batch for state, _ in steps_on(STANDARD, torch.tensor([[-1.0], [1.0]]), 2, 3, batch_size=17)
+    ]
     assert all(batch.shape == (17, 1) for batch in batches)
     assert len(torch.unique(torch.cat(batches))) == 51
 
 
 def test_points_without_weight_stay() -> None:
     x = torch.tensor([[-1.0], [5.0], [1.0]])
-    source = as_source(torch.distributions.Normal(0.0, 1.0))
-    descent = StochasticDescent(
-        x, torch.tensor([0.5, 0.0, 0.5]).double(), source, 50, 2, 1.0, 0, torch.Generator().manual_seed(0)
-    )
-    for _ in range(4):
-        descent.move(descent.evaluate())
-    assert float(descent.finish()[1]) == 5
-    assert bool(descent.finish().isfinite().all())
+    weights = torch.tensor([0.5, 0.0, 0.5]).double()
+    *_, (state, _) = steps_on(STANDARD, x, 2, 4, weights=weights, batch_size=50)
+    assert float(state.result[1]) == 5
+    assert bool(state.result.isfinite().all())
 
 
 @pytest.mark.slow
@@ -105,10 +98,8 @@ def test_small_batches_do_no_harm() -> None:
 
 def test_no_step_goes_beyond_the_samples() -> None:
     # Full steps on one or two samples a point: a divisor of b_i alone would diverge.
-    descent = descent_on(lambda rows: torch.randn(rows, 8), torch.randn(20, 8).double(), 2, batch_size=30)
-    for _ in range(60):
-        descent.move(descent.evaluate())
-        assert float(descent.points.abs().max()) < 6
+    for state, _ in steps_on(lambda rows: torch.randn(rows, 8), torch.randn(20, 8).double(), 2, 60, batch_size=30):
+        assert float(state.points.abs().max()) < 6
 
 
 def test_a_stream_that_moves_is_told() -> None:

@@ -1,22 +1,17 @@
-"""The outer algorithms: `fixed_point`, `gradient`, `stochastic`, and `averaging` on fresh samples.
+"""The outer algorithms: how points move.
 
-`cells` finds the best place for a point in its cell, `cell_sizes` follows how large cells are.
+Each is a module with a `State`, an `init` that makes the first one, and a `step` from a state to the next one and to
+what was measured at its points. `descend` repeats the step of any of them, stops and keeps the record; `objective` is
+what they minimise.
+
+fixed_point   Algorithm 2 on one set of samples       averaging   the same on fresh samples, points averaged
+stochastic    Algorithm 1, on the batches of a stream  gradient   any torch optimizer on any `CoresetLoss`
+cells         the best place of a point in its cell
 """
 
-from . import averaging
-from .averaging import AveragedFixedPoint
-from .cell_sizes import CellSizes
-from .fixed_point import LOOSEST, FixedPoint
-from .gradient import GradientDescent, OptimizerFactory
-from .stochastic import StochasticDescent
+from . import averaging, fixed_point, gradient, stochastic
+from .descend import Run
+from .gradient import OptimizerFactory
+from .objective import Objective
 
-__all__ = [
-    "LOOSEST",
-    "AveragedFixedPoint",
-    "CellSizes",
-    "FixedPoint",
-    "GradientDescent",
-    "OptimizerFactory",
-    "StochasticDescent",
-    "averaging",
-]
+__all__ = ["Objective", "OptimizerFactory", "Run", "averaging", "fixed_point", "gradient", "stochastic"]

@@ -16,7 +16,7 @@ from torch import Generator, Tensor
 from ...sources import Source, as_source
 from ...tensors import check_count, check_finite, normalised
 from ...transport import as_table
-from ..algorithms import LOOSEST, FixedPoint
+from ..algorithms import Objective, fixed_point
 from .arrangement import differ, placed
 from .draw import pool_size, separated, start_points
 
@@ -94,11 +94,11 @@ class Start:
 
     def _settled(self, points: Tensor, b: Tensor, pool: Tensor) -> tuple[float, Tensor]:
         """The lowest value of STEPS steps on the pool, and the points that go with it."""
-        descent = FixedPoint(points, b, pool.to(points), None, self.p, LOOSEST, self.engine)
+        objective, tolerance = Objective(b, self.p, self.engine), fixed_point.LOOSEST
+        state, pool = fixed_point.init(points, tolerance), pool.to(points)
         for _ in range(STEPS):
-            descent.move(descent.evaluate())
-        assert descent.best is not None  # evaluated
-        return descent.best
+            state, _ = fixed_point.step(state, objective, pool, None, tolerance)
+        return state.lowest, state.result
 
 
 def default_restarts(size: int) -> int:

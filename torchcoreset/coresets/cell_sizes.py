@@ -14,8 +14,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ...transport import Cost, as_cost
-from ...transport.stream import StreamTransport
+from ..transport import Cost, as_cost
+from ..transport.stream import StreamTransport
 
 HALF = 0.5 - 1e-9  # of a mass that is summed with rounding
 TINY = 1e-30  # keeps what is divided by finite

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from torchcoreset.coresets.algorithms.cell_sizes import RECENT, CellSizes
+from torchcoreset.coresets.cell_sizes import RECENT, CellSizes
 
 
 def batch(distances: list[list[float]], p: float, potential: list[float] | None = None) -> Any:
