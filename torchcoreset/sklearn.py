@@ -23,7 +23,7 @@ except ImportError as error:  # pragma: no cover
         "torchcoreset.sklearn needs scikit-learn 1.6 or newer: pip install 'torchcoreset[sklearn]'."
     ) from error
 
-from .coresets import CellSizes, build_coreset
+from .coresets import CellSizes, Init, build_coreset
 from .coresets.start import separated, start_points
 from .losses import CoresetLoss
 from .sources import as_source
@@ -92,7 +92,7 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         n_points: int = 10,
         *,
         p: float = 2,
-        init: str = "annealed",
+        init: Init = "annealed",
         max_iter: int = 300,
         tol: float = 1e-3,
         learning_rate: float = 0.5,

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 import operator
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from numbers import Integral, Number, Real
 from typing import Any
@@ -153,6 +153,12 @@ def check_count(count: Any, name: str, expected: str = "a positive integer") -> 
         got = repr(count) if isinstance(count, (int, float, str)) else f"a {type(count).__name__}"
         raise ValueError(f"{name}: got {got}; expected {expected}.")
     return number
+
+
+def check_name(name: Any, option: str, known: Collection[str]) -> None:
+    """Raise ValueError unless the name that an option got is one of the known ones."""
+    if name not in known:
+        raise ValueError(f"{option}: got {name!r}; expected one of {', '.join(map(repr, known))}.")
 
 
 def check_finite(

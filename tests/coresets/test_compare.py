@@ -6,7 +6,7 @@ import torch
 import torchcoreset as tc
 from tests.data import normal32 as normal
 from torchcoreset.coresets.compare import count_distinct
-from torchcoreset.losses.scale import data_scale
+from torchcoreset.transport import data_scale
 
 
 @pytest.fixture(scope="module")

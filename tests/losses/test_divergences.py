@@ -3,9 +3,12 @@
 import copy
 import functools
 import gc
+import inspect
 import io
 import pickle
 import weakref
+from dataclasses import fields
+from typing import get_type_hints
 
 import pytest
 import torch
@@ -15,6 +18,8 @@ import torchcoreset as tc
 from tests.data import normal32 as normal
 from torchcoreset.losses import sinkhorn
 from torchcoreset.losses.coreset_loss import DIVERGENCES
+from torchcoreset.losses.online import OnlineSettings
+from torchcoreset.losses.options import Divergence
 from torchcoreset.testing import E1
 
 OPTIONS = {
@@ -34,6 +39,39 @@ every_divergence = pytest.mark.parametrize("divergence", OPTIONS)
 
 def make(divergence: str, **changes) -> tc.CoresetLoss:
     return tc.CoresetLoss(divergence=divergence, **OPTIONS[divergence], **changes)
+
+
+SIGNATURES = {
+    "wasserstein": tc.wasserstein,
+    "sinkhorn": tc.sinkhorn_divergence,
+    "energy": tc.energy_distance,
+    "mmd": tc.mmd,
+}
+
+
+def options_of(function) -> dict[str, tuple[object, object]]:
+    """Type and default of each option in a signature."""
+    hints, taken = get_type_hints(function), inspect.signature(function).parameters
+    given = {"self", "points", "samples", "point_weights", "sample_weights", "start"}
+    return {name: (hints[name], taken[name].default) for name in taken.keys() - given}
+
+
+@every_divergence
+def test_the_function_has_the_options_of_the_settings(divergence: str) -> None:
+    settings = DIVERGENCES[divergence]
+    declared = {field.name: (get_type_hints(settings)[field.name], field.default) for field in fields(settings)}
+    assert options_of(SIGNATURES[divergence]) == declared
+
+
+def test_the_loss_has_the_options_of_all_settings_and_their_types() -> None:
+    declared = [get_type_hints(settings) for settings in (*DIVERGENCES.values(), OnlineSettings)]
+    types = {name: hint | None for hints in declared for name, hint in hints.items()}
+    assert all(hint | None == types[name] for hints in declared for name, hint in hints.items())
+    taken = options_of(tc.CoresetLoss.__init__)
+    assert taken.pop("divergence") == (Divergence, "wasserstein")
+    assert taken.pop("online") == (bool, False)
+    assert {name: hint | None for name, (hint, _) in taken.items()} == types
+    assert {default for _, default in taken.values()} == {None}
 
 
 def test_every_divergence_is_tested() -> None:

@@ -10,8 +10,8 @@ from torch import Tensor
 
 import torchcoreset as tc
 from tests.data import normal
-from torchcoreset.losses.scale import data_scale
 from torchcoreset.testing import E1, entropic_gaussian_line, sinkhorn_gaussian_line
+from torchcoreset.transport import data_scale
 
 NAMES = ("points", "samples", "point_weights", "sample_weights")
 BY_PARTS = [{}, {"constant": False}, {"debias": False}]

@@ -6,20 +6,24 @@ alike. `files` and `atomic` write arrays whole or not at all; `progress` is a ba
 """
 
 from .atomic import replacing
-from .build import DEFAULT_STEPS, build_coreset
+from .build import DEFAULT_STEPS, Algorithm, build_coreset
 from .cell_sizes import CellSizes
 from .compare import Comparison, compare_divergences
 from .coreset import Coreset
 from .files import labels_of, load_npz, load_tensors, read_arrays, require_safetensors, wide, write_arrays
 from .history import BuildResult, Step
-from .labeled import LabeledCoreset, allocate, build_labeled_coreset
+from .labeled import Allocation, LabeledCoreset, allocate, build_labeled_coreset
+from .start import Init
 
 __all__ = [
     "DEFAULT_STEPS",
+    "Algorithm",
+    "Allocation",
     "BuildResult",
     "CellSizes",
     "Comparison",
     "Coreset",
+    "Init",
     "LabeledCoreset",
     "Step",
     "allocate",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from torch import Generator, Tensor
 from torch.nn import Parameter
@@ -15,19 +15,18 @@ from ..errors import warn_user
 from ..losses import CoresetLoss
 from ..modes import solver_modes
 from ..sources import Source, SourceExhausted, as_source, fingerprint_of, make_generator
-from ..tensors import check_count, is_real, real_tensor, wide_enough
+from ..tensors import check_count, check_name, is_real, real_tensor, wide_enough
 from ..transport import Status, as_cost, as_table, check_power, report_unconverged
-from ..transport.passes import check_engine
+from ..transport.passes import EngineName, check_engine
 from ..transport.ranks import as_ranks, mark, told_to
 from .algorithms import Objective, OptimizerFactory, Run, averaging, fixed_point, gradient, stochastic
 from .coreset import Coreset
 from .history import BuildResult, Step
 from .progress import ProgressBar
 from .samples import LoadedSamples, hold, hold_part, loaded_rows
-from .start import Start, check_size
+from .start import Init, Start, check_size
 
 Algorithm = Literal["auto", "fixed_point", "sgd", "gradient"]
-ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 DEFAULT_STEPS: dict[Algorithm, int] = {"auto": 300, "fixed_point": 300, "sgd": 1000, "gradient": 300}
 COARSE = 50  # samples a point on which points move before they do on all samples; of fewer than twice as many, all
 COARSE_LEAST = 10_000  # the least number of these samples
@@ -44,8 +43,8 @@ def build_coreset(
     size: int,
     p: float = 2,
     *,
-    algorithm: str = "auto",
-    init: str | Tensor | None = None,
+    algorithm: Algorithm = "auto",
+    init: Init | Tensor | None = None,
     restarts: int | None = None,
     weights: Any = None,
     sample_weights: Any = None,
@@ -58,7 +57,7 @@ def build_coreset(
     seed: int | Generator = 0,
     progress: bool | None = None,
     callback: Callable[[Step], None] | None = None,
-    engine: str = "auto",
+    engine: EngineName = "auto",
     group: Any = None,
 ) -> BuildResult:
     """Find n points whose Wasserstein distance to a source is small.
@@ -305,7 +304,7 @@ def _check_group(algorithm: str, sample_weights: Any) -> None:
 
 
 def _check_settings(
-    algorithm: str,
+    algorithm: Algorithm,
     steps: int | None,
     tolerance: float,
     samples: int | None,
@@ -314,8 +313,7 @@ def _check_settings(
     optimizer: OptimizerFactory | None,
 ) -> int:
     """Raise ValueError for settings that are wrong or that the algorithm would ignore; returns the number of steps."""
-    if algorithm not in ALGORITHMS:
-        raise ValueError(f"algorithm: got {algorithm!r}; expected one of {', '.join(map(repr, ALGORITHMS))}.")
+    check_name(algorithm, "algorithm", DEFAULT_STEPS)
     for name, count in (("steps", steps), ("samples", samples), ("batch_size", batch_size)):
         if count is not None:
             check_count(count, name)

@@ -12,7 +12,7 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import Parameter
 
-from ..losses import CoresetLoss, check_blur
+from ..losses import Backend, CoresetLoss, check_blur
 from ..sources import as_source, make_generator, once
 from ..tensors import check_count, check_finite
 from ..transport import DISTANCE, as_table, data_scale, transport
@@ -68,7 +68,7 @@ def compare_divergences(
     *,
     p: float = 2,
     blurs: Sequence[float] | None = None,
-    backend: str = "newton",
+    backend: Backend = "newton",
     held_out: Any = None,
     samples: int | None = None,
     steps: int = 300,
@@ -147,9 +147,9 @@ def _checked(blurs: Any) -> list[float]:
         raise TypeError(f"blurs: got {blurs!r}; expected a list of lengths, such as [0.1, 1.0].")
     lengths = list(blurs)
     for blur in lengths:
-        check_blur(blur, None)
         if blur is None:
             raise ValueError("blurs: got None among them; expected lengths.")
+        check_blur(blur)
     return lengths
 
 

@@ -15,7 +15,7 @@ from ..sources import BATCH_SIZE, apply_network, as_source, fingerprint_of, make
 from ..tensors import check_count, check_finite, normalised, real_tensor
 from ..transport import as_table
 from .files import read_arrays, wide, write_arrays
-from .start import check_size, start_points
+from .start import Init, check_size, start_points
 
 ROUNDED = 1 / 128  # what weights of half precision may miss a sum of 1 by
 
@@ -56,7 +56,7 @@ class Coreset(nn.Module):
 
     @classmethod
     def from_source(
-        cls, source: Any, size: int, *, init: str = "random", p: float = 2, seed: int | torch.Generator = 0
+        cls, source: Any, size: int, *, init: Init = "random", p: float = 2, seed: int | torch.Generator = 0
     ) -> Coreset:
         """Start a coreset from samples of a source, with equal weights.
 

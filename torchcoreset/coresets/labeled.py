@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -14,14 +14,15 @@ from torch import Tensor
 from torch.utils.data import TensorDataset
 
 from ..sources import as_source
-from ..tensors import check_count
-from .build import build_coreset
+from ..tensors import check_count, check_name
+from ..transport.passes import EngineName
+from .build import Algorithm, build_coreset
 from .coreset import Coreset
 from .files import labels_of, read_arrays, write_arrays
 from .history import BuildResult, Step
-from .start import check_size
+from .start import Init, check_size
 
-ALLOCATIONS = ("proportional", "equal")
+Allocation = Literal["proportional", "equal"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,11 +102,11 @@ def build_labeled_coreset(
     X: Any,
     y: Any,
     size: int,
-    allocation: str = "proportional",
+    allocation: Allocation = "proportional",
     p: float = 2,
     *,
-    algorithm: str = "auto",
-    init: str | Mapping[Any, Tensor] | None = None,
+    algorithm: Algorithm = "auto",
+    init: Init | Mapping[Any, Tensor] | None = None,
     restarts: int | None = None,
     sample_weights: Any = None,
     samples: int | None = None,
@@ -114,7 +115,7 @@ def build_labeled_coreset(
     seed: int = 0,
     progress: bool | None = None,
     callback: Callable[[Any, Step], None] | None = None,
-    engine: str = "auto",
+    engine: EngineName = "auto",
 ) -> LabeledCoreset:
     """Find a coreset of each class and put them together.
 
@@ -197,7 +198,7 @@ def build_labeled_coreset(
     return LabeledCoreset(Coreset(points, weights), classes, class_of, tuple(results))
 
 
-def allocate(size: int, shares: NDArray[np.float64], allocation: str = "proportional") -> NDArray[np.int64]:
+def allocate(size: int, shares: NDArray[np.float64], allocation: Allocation = "proportional") -> NDArray[np.int64]:
     """Whole numbers of points, at least 1 for each class, that sum to `size`: largest remainders.
 
     Args:
@@ -213,8 +214,7 @@ def allocate(size: int, shares: NDArray[np.float64], allocation: str = "proporti
         >>> allocate(10, np.array([0.55, 0.44, 0.01])).tolist()
         [5, 4, 1]
     """
-    if allocation not in ALLOCATIONS:
-        raise ValueError(f"allocation: got {allocation!r}; expected one of {', '.join(map(repr, ALLOCATIONS))}.")
+    check_name(allocation, "allocation", get_args(Allocation))
     if size < len(shares):
         raise ValueError(f"size: got {size} points for {len(shares)} classes; expected at least one for each class.")
     # A class whose quota is below one point has it already; the others share what is left by their quotas.

@@ -3,20 +3,23 @@
 envelope        attaches value and gradients of a solve to the graph
 wasserstein     the exact loss as a function              sinkhorn    the Sinkhorn divergence
 kernels         kernels and their sums over samples       discrepancy energy distance and MMD
-scale           the length at which a divergence blurs    memory      the term that no point changes
-online          a batch of a stream, at a running potential    outside_compile    left alone by torch.compile
+options         names, types and ranges of all options    memory      the term that no point changes
+online          a batch of a stream, at a running potential
 coreset_loss    any of them as a module with memory
 """
 
 from .coreset_loss import CoresetLoss, LossResult
 from .discrepancy import Discrepancy, energy_distance, mmd
-from .scale import check_blur
+from .options import Backend, Divergence, KernelName, check_blur
 from .sinkhorn import SinkhornResult, sinkhorn_divergence
 from .wasserstein import wasserstein
 
 __all__ = [
+    "Backend",
     "CoresetLoss",
     "Discrepancy",
+    "Divergence",
+    "KernelName",
     "LossResult",
     "SinkhornResult",
     "check_blur",

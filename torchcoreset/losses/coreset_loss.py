@@ -17,21 +17,22 @@ from torch import Tensor, nn
 
 from ..modes import solver_modes
 from ..outside_compile import outside_compile
+from ..tensors import check_name
 from ..transport import Transport
+from ..transport.passes import EngineName
 from ..transport.stream import MEMORY_DIMENSIONS, Memory, StreamTransport
 from .discrepancy import Discrepancy, EnergySettings, MMDSettings
 from .kernels import KernelFunction
 from .memory import CachedSelfTerm
 from .online import MemoryBuffers, OnlineSettings, report, stream_value
+from .options import Backend, Divergence, DivergenceSettings, KernelName
 from .sinkhorn import SinkhornResult, SinkhornSettings
 from .wasserstein import WassersteinSettings
-
-Settings = WassersteinSettings | SinkhornSettings | EnergySettings | MMDSettings | OnlineSettings
 
 LossResult = Transport | SinkhornResult | Discrepancy | StreamTransport
 
 # What a coreset can minimise. The fields of the settings are the options that each of them takes.
-DIVERGENCES: dict[str, type[WassersteinSettings | SinkhornSettings | EnergySettings | MMDSettings]] = {
+DIVERGENCES: dict[Divergence, type[DivergenceSettings[Any]]] = {
     "wasserstein": WassersteinSettings,
     "sinkhorn": SinkhornSettings,
     "energy": EnergySettings,
@@ -148,18 +149,18 @@ class CoresetLoss(nn.Module):
         self,
         p: float | None = None,
         *,
-        divergence: str = "wasserstein",
+        divergence: Divergence = "wasserstein",
         tolerance: float | None = None,
         exact: bool | None = None,
         max_steps: int | None = None,
-        engine: str | None = None,
+        engine: EngineName | None = None,
         blur: float | None = None,
         relative_blur: float | None = None,
         debias: bool | None = None,
         constant: bool | None = None,
-        backend: str | None = None,
+        backend: Backend | None = None,
         scaling: float | None = None,
-        kernel: str | KernelFunction | None = None,
+        kernel: KernelName | KernelFunction | None = None,
         online: bool = False,
         forgetting: float | None = None,
         group: Any = None,
@@ -168,8 +169,7 @@ class CoresetLoss(nn.Module):
         options = {
             "p": p, "tolerance": tolerance, "exact": exact, "max_steps": max_steps, "engine": engine, "blur": blur,
             "relative_blur": relative_blur, "debias": debias, "constant": constant, "backend": backend,
-            "scaling": scaling, "kernel": kernel, "forgetting": forgetting,
-            "group": group,
+            "scaling": scaling, "kernel": kernel, "forgetting": forgetting, "group": group,
         }  # fmt: skip
         self.divergence = divergence
         self.online = online
@@ -195,11 +195,10 @@ class CoresetLoss(nn.Module):
         length = len(points) if hasattr(points, "__len__") else None  # what has none is refused below
         known = len(self.potential) == length and bool(torch.isfinite(self.potential).all())
         value, result = self.settings.evaluate(
-            points, samples, point_weights, sample_weights,
-            start=self.potential if known else None, memory=self._memory,
-        )  # fmt: skip
+            (points, samples, point_weights, sample_weights), self.potential if known else None, self._memory
+        )
         self.last = result
-        self.settings.report(result)  # type: ignore[arg-type] # the result is its own
+        self.settings.report(result)
         if self.training and not isinstance(result, Discrepancy):
             with solver_modes():
                 self.potential = result.potential.clone(memory_format=torch.contiguous_format)  # `last` keeps its own
@@ -340,14 +339,15 @@ def _usable(tensor: Tensor, device: torch.device) -> Tensor:
     return tensor.clone() if tensor.is_inference() else tensor
 
 
-def make_settings(divergence: str, options: dict[str, Any], *, online: bool = False) -> Settings:
+def make_settings(
+    divergence: Divergence, options: dict[str, Any], *, online: bool = False
+) -> DivergenceSettings[Any] | OnlineSettings:
     """The settings of a divergence, or of a stream.
 
     Raises:
         ValueError: no divergence has this name, it would ignore an option, or an option is unusable.
     """
-    if divergence not in DIVERGENCES:
-        raise ValueError(f"divergence: got {divergence!r}; expected one of {', '.join(map(repr, DIVERGENCES))}.")
+    check_name(divergence, "divergence", DIVERGENCES)
     if not isinstance(online, bool):
         raise ValueError(f"online: got {online!r}; expected True or False.")
     if online or "forgetting" in options:

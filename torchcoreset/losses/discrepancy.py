@@ -16,16 +16,27 @@ from typing import Any
 
 from torch import Tensor
 
-from ..tensors import is_real
 from ..transport import Problem, make_problem, within_range
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .kernels import Function, Gaussian, Kernel, KernelFunction, Laplace, Power, within
 from .memory import CachedSelfTerm
-from .scale import blur_length, check_blur, extent, warn_if_beyond
+from .options import (
+    Blur,
+    DivergenceSettings,
+    EnergyPower,
+    KernelChoice,
+    KernelName,
+    Measures,
+    RelativeBlur,
+    blur_length,
+    check_one_blur,
+    extent,
+    warn_if_beyond,
+)
 from .wasserstein import as_inputs
 
-KERNELS = {"gaussian": Gaussian, "laplace": Laplace}
-RELATIVE_BLUR = 1.0  # the median heuristic
+KERNELS: dict[KernelName, Callable[[float], Kernel]] = {"gaussian": Gaussian, "laplace": Laplace}
+RELATIVE_BLUR = 1.0  # of the scale of the samples, where no blur is given: the median heuristic
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,8 +103,7 @@ def energy_distance(
 
     Source: Szekely and Rizzo (2013); support points: Mak and Joseph (2018).
     """
-    settings = EnergySettings(p=p, constant=constant)
-    return settings.evaluate(points, samples, point_weights, sample_weights)[0]
+    return EnergySettings(p=p, constant=constant).value((points, samples, point_weights, sample_weights))
 
 
 def mmd(
@@ -102,7 +112,7 @@ def mmd(
     point_weights: Any = None,
     sample_weights: Any = None,
     *,
-    kernel: str | KernelFunction = "gaussian",
+    kernel: KernelName | KernelFunction = "gaussian",
     blur: float | None = None,
     relative_blur: float | None = None,
     constant: bool = True,
@@ -145,75 +155,45 @@ def mmd(
     Source: Gretton, Borgwardt, Rasch, Schoelkopf, Smola (2012), equation 5.
     """
     settings = MMDSettings(kernel=kernel, blur=blur, relative_blur=relative_blur, constant=constant)
-    value, result = settings.evaluate(points, samples, point_weights, sample_weights)
-    settings.report(result)
-    return value
+    return settings.value((points, samples, point_weights, sample_weights))
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnergySettings:
+class EnergySettings(DivergenceSettings[Discrepancy]):
     """How the energy distance is computed; arguments as in `energy_distance`."""
 
-    p: float = 1
+    p: EnergyPower = 1
     constant: bool = True
 
-    def __post_init__(self) -> None:
-        if not is_real(self.p) or not 1 <= self.p <= 2:
-            raise ValueError(f"p: got {self.p!r}; expected a number in [1, 2]. The energy distance has p = 1.")
-
     def evaluate(
-        self,
-        points: Any,
-        samples: Any,
-        point_weights: Any,
-        sample_weights: Any,
-        *,
-        start: Tensor | None = None,
-        memory: CachedSelfTerm | None = None,
+        self, measures: Measures, start: Tensor | None = None, memory: CachedSelfTerm | None = None
     ) -> tuple[Tensor, Discrepancy]:
         """The value with its gradients, and what is told beside it."""
-
-        measures = (points, samples, point_weights, sample_weights)
         return _evaluate("energy_distance", lambda _: (Power(self.p), None), measures, self.constant, memory)
-
-    def report(self, result: Discrepancy) -> None:
-        """Nothing to report: sums are exact."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class MMDSettings:
+class MMDSettings(DivergenceSettings[Discrepancy]):
     """How a maximum mean discrepancy is computed; arguments as in `mmd`."""
 
-    kernel: str | KernelFunction = "gaussian"
-    blur: float | None = None
-    relative_blur: float | None = None
+    kernel: KernelChoice = "gaussian"
+    blur: Blur | None = None
+    relative_blur: RelativeBlur | None = None
     constant: bool = True
 
     def __post_init__(self) -> None:
-        check_blur(self.blur, self.relative_blur)
-        if callable(self.kernel):
-            if self.blur is not None or self.relative_blur is not None:
-                raise ValueError(
-                    "blur: given beside a kernel function, which has a width of its own; expected it with "
-                    f"{' or '.join(map(repr, KERNELS))} only. Leave it out."
-                )
-        elif self.kernel not in KERNELS:
+        super().__post_init__()
+        check_one_blur(self.blur, self.relative_blur)
+        if callable(self.kernel) and (self.blur is not None or self.relative_blur is not None):
             raise ValueError(
-                f"kernel: got {self.kernel!r}; expected {', '.join(map(repr, KERNELS))} or a function of two tensors."
+                "blur: given beside a kernel function, which has a width of its own; expected it with "
+                f"{' or '.join(map(repr, KERNELS))} only. Leave it out."
             )
 
     def evaluate(
-        self,
-        points: Any,
-        samples: Any,
-        point_weights: Any,
-        sample_weights: Any,
-        *,
-        start: Tensor | None = None,
-        memory: CachedSelfTerm | None = None,
+        self, measures: Measures, start: Tensor | None = None, memory: CachedSelfTerm | None = None
     ) -> tuple[Tensor, Discrepancy]:
         """The value with its gradients, and what is told beside it."""
-        measures = (points, samples, point_weights, sample_weights)
         return _evaluate("mmd", self._kernel, measures, self.constant, memory)
 
     def report(self, result: Discrepancy) -> None:
@@ -232,7 +212,7 @@ class MMDSettings:
 def _evaluate(
     name: str,
     kernel_of: Callable[[Problem], tuple[Kernel, float | None]],
-    measures: tuple[Any, Any, Any, Any],
+    measures: Measures,
     constant: bool,
     memory: CachedSelfTerm | None,
 ) -> tuple[Tensor, Discrepancy]:

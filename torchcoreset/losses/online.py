@@ -15,35 +15,25 @@ from typing import Any
 from torch import Tensor
 
 from ..errors import DriftWarning, warn_user
-from ..tensors import is_real
-from ..transport import Cost, check_power
-from ..transport.passes import check_engine
-from ..transport.ranks import as_ranks, check_group, engine_on, problem_on, told_to
+from ..transport import Cost
+from ..transport.passes import EngineName
+from ..transport.ranks import as_ranks, engine_on, problem_on, told_to
 from ..transport.stream import Followed, Memory, follow, see
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
+from .options import CostPower, Forgetting, Group, Options
 from .wasserstein import as_inputs
 
 CALL = "CoresetLoss(online=True)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnlineSettings:
+class OnlineSettings(Options):
     """How a stream is followed; arguments as in `CoresetLoss`."""
 
-    p: float = 2
-    forgetting: float = 0.0
-    engine: str = "auto"
-    group: Any = None
-
-    def __post_init__(self) -> None:
-        check_group(self.group)
-        check_power(self.p)
-        check_engine(self.engine)
-        if not is_real(self.forgetting) or not 0 <= self.forgetting < 1:
-            raise ValueError(
-                f"forgetting: got {self.forgetting!r}; expected a number in [0, 1): the least weight of a batch, such "
-                "as 0.01 to remember about a hundred. 0 remembers all until the stream is seen to move."
-            )
+    p: CostPower = 2
+    forgetting: Forgetting = 0.0
+    engine: EngineName = "auto"
+    group: Group = None
 
 
 class MemoryBuffers:

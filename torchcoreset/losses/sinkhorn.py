@@ -17,22 +17,42 @@ from typing import Any
 
 from torch import Tensor
 
+from ..deterministic import column_medians
 from ..errors import ConvergenceWarning, warn_user
-from ..tensors import check_count, is_real
-from ..transport import Problem, Status, as_cost, check_power, check_start, check_tolerance, make_problem, within_range
+from ..transport import Problem, Status, as_cost, check_start, distances, make_problem, weighted_median, within_range
 from ..transport.entropic import ENGINES, Entropic, geomloss_entropic, self_entropic, solve_entropic
-from ..transport.passes import check_engine
+from ..transport.passes import EngineName
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .memory import CachedSelfTerm
-from .scale import blur_length, check_blur, extent, resolved, warn_if_beyond
+from .options import (
+    Backend,
+    Blur,
+    CostPower,
+    DivergenceSettings,
+    MaxSteps,
+    Measures,
+    RelativeBlur,
+    Scaling,
+    Tolerance,
+    blur_length,
+    check_one_blur,
+    coincide,
+    extent,
+    warn_if_beyond,
+)
 from .wasserstein import as_inputs
 
-BACKENDS = ("geomloss", "newton")
-RELATIVE_BLUR = 0.05
-MAX_STEPS, SCALING = 100, 0.9
-# What each backend is expected to reach. geomloss' schedule is over when it is over: with scaling=0.9, 2 to 8 % of the
-# mass is then at the wrong point where the blur is below the points' spacing, and gradients err by 10 to 40 %.
+RELATIVE_BLUR = 0.05  # of the scale of the samples, where no blur is given
+MAX_STEPS = 100  # passes of "newton"; beyond them a plan is returned as it is, with its marginal error
+SCALING = 0.9  # ratio of successive blurs of geomloss
+# Marginal errors that each backend is expected to reach; beyond them is a warning. geomloss stops when its schedule is
+# over: with scaling=0.9, 2 to 8 % of the mass is then at the wrong point where the blur is below the points' spacing,
+# and gradients err by 10 to 40 %.
 TOLERANCES = {"geomloss": 1e-1, "newton": 1e-3}
+
+
+LEAST_ETA = 1e-12  # of the typical cost, and most of it is the inverse; float64 rounds costs to 1e-16 of it: ValueError
+MOST_ETA = 1e8  # of the mean cost: there a divergence is within 1e-8 of its limit, and a larger blur is taken for this
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,11 +104,11 @@ def sinkhorn_divergence(
     relative_blur: float | None = None,
     debias: bool = True,
     constant: bool = True,
-    backend: str = "geomloss",
+    backend: Backend = "geomloss",
     tolerance: float | None = None,
     scaling: float | None = None,
     max_steps: int | None = None,
-    engine: str = "auto",
+    engine: EngineName = "auto",
 ) -> Tensor:
     """Sinkhorn divergence between weighted points and weighted samples, on the scale of W_p^p.
 
@@ -150,42 +170,31 @@ def sinkhorn_divergence(
         p=p, blur=blur, relative_blur=relative_blur, debias=debias, constant=constant, backend=backend,
         tolerance=tolerance, scaling=scaling, max_steps=max_steps, engine=engine,
     )  # fmt: skip
-    value, result = settings.evaluate(points, samples, point_weights, sample_weights)
-    settings.report(result)
-    return value
+    return settings.value((points, samples, point_weights, sample_weights))
 
 
 @dataclass(frozen=True, kw_only=True)
-class SinkhornSettings:
+class SinkhornSettings(DivergenceSettings[SinkhornResult]):
     """How a Sinkhorn divergence is computed; arguments as in `sinkhorn_divergence`."""
 
-    p: float = 2
-    blur: float | None = None
-    relative_blur: float | None = None
+    p: CostPower = 2
+    blur: Blur | None = None
+    relative_blur: RelativeBlur | None = None
     debias: bool = True
     constant: bool = True
-    backend: str = "geomloss"
-    tolerance: float | None = None
-    scaling: float | None = None
-    max_steps: int | None = None
-    engine: str = "auto"
+    backend: Backend = "geomloss"
+    tolerance: Tolerance | None = None
+    scaling: Scaling | None = None
+    max_steps: MaxSteps | None = None
+    engine: EngineName = "auto"
 
     def __post_init__(self) -> None:
-        check_power(self.p)
-        check_blur(self.blur, self.relative_blur)
-        if self.backend not in BACKENDS:
-            raise ValueError(f"backend: got {self.backend!r}; expected one of {', '.join(map(repr, BACKENDS))}.")
+        super().__post_init__()
+        check_one_blur(self.blur, self.relative_blur)
         if not self.constant and not self.debias:
             raise ValueError(
                 "constant: got False with debias=False, which has no term of the samples with themselves. Leave it out."
             )
-        check_engine(self.engine)
-        if self.tolerance is not None:
-            check_tolerance(self.tolerance)
-        if self.max_steps is not None:
-            check_count(self.max_steps, "max_steps")
-        if self.scaling is not None and not (is_real(self.scaling) and 0 < self.scaling < 1):
-            raise ValueError(f"scaling: got {self.scaling!r}; expected a number in (0, 1), such as {SCALING}.")
         ignored = "scaling" if self.backend == "newton" else "max_steps"
         if getattr(self, ignored) is not None:
             raise ValueError(
@@ -207,16 +216,10 @@ class SinkhornSettings:
         return TOLERANCES[self.backend] if self.tolerance is None else self.tolerance
 
     def evaluate(
-        self,
-        points: Any,
-        samples: Any,
-        point_weights: Any,
-        sample_weights: Any,
-        *,
-        start: Tensor | None = None,
-        memory: CachedSelfTerm | None = None,
+        self, measures: Measures, start: Tensor | None = None, memory: CachedSelfTerm | None = None
     ) -> tuple[Tensor, SinkhornResult]:
-        """The value with its gradients, and what it comes from, whatever the status."""
+        """The value with its gradients, and the plans that it comes from."""
+        _, samples, _, sample_weights = measures
         remembered = memory or CachedSelfTerm()
 
         def solve(x: Tensor, y: Tensor, b: Tensor | None, a: Tensor | None) -> Solved:
@@ -231,7 +234,7 @@ class SinkhornSettings:
                 value -= remembered.value(samples, sample_weights, terms.key, lambda: terms.samples.value) / 2
             return Solved(value, terms.result(value), terms.derivatives)
 
-        value, result = attach("sinkhorn_divergence", solve, *as_inputs(points, samples, point_weights, sample_weights))
+        value, result = attach("sinkhorn_divergence", solve, *as_inputs(*measures))
         return value, result
 
     def report(self, result: SinkhornResult) -> None:
@@ -255,7 +258,7 @@ class _Terms:
 
     def __init__(self, settings: SinkhornSettings, problem: Problem, blur: float, start: Tensor | None) -> None:
         self._settings, self._problem, self._blur = settings, problem, blur
-        self._resolved = resolved(problem, blur)
+        self._resolved = _resolved(problem, blur)
         self._eta = problem.cost.smoothing(self._resolved)
         self.key = (problem.cost, self._eta, settings.allowed, problem.x.dtype)
         self.cross = self._solve_cross(start)
@@ -322,6 +325,31 @@ class _Terms:
     def _own(self, rows: Tensor, weights: Tensor) -> Entropic:
         tolerance = min(self._settings.allowed, TOLERANCES["newton"])
         return self_entropic(rows, weights, self._problem.cost, self._eta, tolerance=tolerance, max_steps=MAX_STEPS)
+
+
+def _resolved(problem: Problem, blur: float) -> float:
+    """The blur to compute with: as asked for, or less where no more of it makes a difference.
+
+    Raises:
+        ValueError: float64 does not hold eta = p blur^p beside the costs.
+    """
+    centre = column_medians(problem.x).double()
+    typical = [
+        weighted_median(distances(rows, centre).square(), weights)
+        for rows, weights in ((problem.x, problem.b), (problem.y, problem.a))
+    ]
+    length = float(sum(typical)) ** 0.5  # one outlier does not decide whether the others can be told apart
+    cost, mean = problem.cost, problem.spread**0.5
+    least, most = length * cost.blur(LEAST_ETA), mean * cost.blur(1 / LEAST_ETA)
+    if blur < least or (blur > most > 0 and not coincide(problem)):
+        raise ValueError(
+            f"blur: got a length of {blur:.3g} for data whose mean cost is about {cost.of_length(length):.3g}, outliers"
+            f" aside; expected {least:.0e} to {most:.0e}, that eta = p blur^p is between {LEAST_ETA:.0e} and "
+            f"{1 / LEAST_ETA:.0e} of that. Give blur in the unit of the data, or use their limits, wasserstein and "
+            "energy_distance."
+        )
+    # As the costs fall to rounding in a loop that succeeds, eta falls with them: float64 rounds to 1e-16 of it.
+    return min(blur, mean * cost.blur(MOST_ETA)) if mean > 0 else blur
 
 
 def _own_gradient(plan: Entropic) -> Tensor:

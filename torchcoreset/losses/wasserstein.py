@@ -9,12 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..tensors import check_count, real_tensor
-from ..transport import EXACT_GAP, Status, Transport, check_power, check_tolerance, report_unconverged, solve
-from ..transport.passes import check_engine
-from ..transport.ranks import as_ranks, check_group, solve_on, told_to
+from ..tensors import real_tensor
+from ..transport import EXACT_GAP, Status, Transport, report_unconverged, solve
+from ..transport.passes import EngineName
+from ..transport.ranks import as_ranks, solve_on, told_to
 from .envelope import Inputs, Solved, attach, solved_plan
 from .memory import CachedSelfTerm
+from .options import CostPower, DivergenceSettings, Group, MaxSteps, Measures, Tolerance
 
 
 def wasserstein(
@@ -28,7 +29,7 @@ def wasserstein(
     exact: bool = False,
     start: Tensor | None = None,
     max_steps: int = 100,
-    engine: str = "auto",
+    engine: EngineName = "auto",
     group: Any = None,
 ) -> Tensor:
     """W_p^p between weighted points and weighted samples, differentiable in all four.
@@ -80,45 +81,29 @@ def wasserstein(
         settings = WassersteinSettings(
             p=p, tolerance=tolerance, exact=exact, max_steps=max_steps, engine=engine, group=group
         )
-    value, result = settings.evaluate(points, samples, point_weights, sample_weights, start=start)
-    settings.report(result)
-    return value
+    return settings.value((points, samples, point_weights, sample_weights), start)
 
 
 @dataclass(frozen=True, kw_only=True)
-class WassersteinSettings:
+class WassersteinSettings(DivergenceSettings[Transport]):
     """How the exact loss is computed; arguments as in `wasserstein`."""
 
-    p: float = 2
-    tolerance: float = 1e-3
+    p: CostPower = 2
+    tolerance: Tolerance = 1e-3
     exact: bool = False
-    max_steps: int = 100
-    engine: str = "auto"
-    group: Any = None
-
-    def __post_init__(self) -> None:
-        check_group(self.group)
-        check_power(self.p)
-        check_tolerance(self.tolerance)
-        check_count(self.max_steps, "max_steps")
-        check_engine(self.engine)
+    max_steps: MaxSteps = 100
+    engine: EngineName = "auto"
+    group: Group = None
 
     def evaluate(
-        self,
-        points: Any,
-        samples: Any,
-        point_weights: Any,
-        sample_weights: Any,
-        *,
-        start: Tensor | None = None,
-        memory: CachedSelfTerm | None = None,
+        self, measures: Measures, start: Tensor | None = None, memory: CachedSelfTerm | None = None
     ) -> tuple[Tensor, Transport]:
-        """The value with its gradients, and the `Transport` it comes from, whatever its status."""
+        """The value with its gradients, and the `Transport` that it comes from."""
         exact, ranks = self.exact, as_ranks(self.group)
         accuracy = EXACT_GAP if exact else self.tolerance
         settings = {"tolerance": self.tolerance, "exact": exact, "max_steps": self.max_steps, "engine": self.engine}
         with told_to(ranks, "wasserstein"):
-            inputs = as_inputs(points, samples, point_weights, sample_weights)
+            inputs = as_inputs(*measures)
 
         def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
             run = partial(solve, tolerance=accuracy, exact=exact, start=start, max_steps=self.max_steps)

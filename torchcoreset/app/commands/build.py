@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 
 import torchcoreset as tc
 
-from ...coresets import DEFAULT_STEPS, allocate
+from ...coresets import DEFAULT_STEPS, Algorithm, Allocation, Init, allocate
 from ...pictures import draw_cells, draw_classes, draw_coreset
 from ...sources import Source
 from ...sources.tables import RandomAccessSource
@@ -51,15 +51,11 @@ class BuildSettings(DataSettings):
     out: str = option("file to write: .npz, .pt, .safetensors, .csv or .parquet", "coreset.npz", metavar="FILE")
     plot: str | None = option("picture to draw: .png, .pdf or .svg", None, metavar="FILE")
     standardise: bool = option("give all columns mean 0 and deviation 1 for the distance; points are put back", False)
-    allocation: Literal["proportional", "equal"] = option(
+    allocation: Allocation = option(
         "with --label: points of a class by its share of the rows, or as many for each", "proportional"
     )
-    algorithm: Literal["auto", "fixed_point", "sgd", "gradient"] = option(
-        "how points move; auto takes fixed_point", "auto"
-    )
-    init: Literal["annealed", "random", "kmeans++"] | None = option(
-        "how points begin: annealed, random or kmeans++", None
-    )
+    algorithm: Algorithm = option("how points move; auto takes fixed_point", "auto")
+    init: Init | None = option("how points begin: annealed, random or kmeans++", None)
     restarts: int | None = option("number of starts, of which the best goes on", None, metavar="N")
     steps: int | None = option("most steps; 300, or 1000 of sgd, if not given", None, metavar="N")
     tolerance: float = option("relative change of the value that counts as none", 1e-3)

@@ -1,6 +1,6 @@
 """Where points begin: drawn (`draw`), annealed, arranged by weight, or the best of several (`restarts`)."""
 
-from .draw import check_size, pool_size, repeat_to, separated, start_points
+from .draw import Init, check_size, pool_size, repeat_to, separated, start_points
 from .restarts import Start, default_restarts
 
-__all__ = ["Start", "check_size", "default_restarts", "pool_size", "repeat_to", "separated", "start_points"]
+__all__ = ["Init", "Start", "check_size", "default_restarts", "pool_size", "repeat_to", "separated", "start_points"]

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Generator, Tensor
 
 from ...deterministic import column_medians, running_sum
 from ...sources import Source
-from ...tensors import check_count, check_finite, normalised
+from ...tensors import check_count, check_finite, check_name, normalised
 from ...transport import Cost, as_cost
 from .annealing import anneal, anneal_free
 from .arrangement import differ, order_on_line, placed
 
-STARTS = ("annealed", "random", "kmeans++")
+Init = Literal["annealed", "random", "kmeans++"]
 POOL = 20  # samples a point among which k-means++ chooses
 ANNEALED = 500  # samples a point on which random points are annealed, if there are few points
 ANNEALED_ELEMENTS = 500_000  # samples times points beyond which there are fewer, down to POOL a point
@@ -28,14 +28,13 @@ def check_size(size: Any) -> int:
 
 
 def start_points(
-    source: Source, size: int, init: str, p: float, generator: Generator, weights: Tensor | None = None
+    source: Source, size: int, init: Init, p: float, generator: Generator, weights: Tensor | None = None
 ) -> Tensor:
     """Exactly `size` starting points (size, d), drawn from the source; rows repeat if it has fewer.
 
     `weights` (size,) are those of the points, equal if None; only annealed starts depend on them.
     """
-    if init not in STARTS:
-        raise ValueError(f"init: got {init!r}; expected one of {', '.join(map(repr, STARTS))}.")
+    check_name(init, "init", get_args(Init))
     if init == "random":
         return repeat_to(source.draw(size, generator), size, generator)
     if init == "kmeans++":

@@ -6,7 +6,7 @@
 what the arithmetic may hide.
 """
 
-from .choose import KEOPS_DIMENSIONS, EngineChoice, check_engine, make_engine, warn_of_dimensions
+from .choose import KEOPS_DIMENSIONS, EngineChoice, EngineName, check_engine, make_engine, warn_of_dimensions
 from .engine import (
     Engine,
     Entries,
@@ -27,6 +27,7 @@ __all__ = [
     "RESOLUTION",
     "Engine",
     "EngineChoice",
+    "EngineName",
     "Entries",
     "LaguerreCells",
     "Meter",

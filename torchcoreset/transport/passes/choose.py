@@ -6,17 +6,19 @@ import functools
 import importlib.util
 import math
 from collections.abc import Callable
+from typing import Literal, get_args
 
 import torch
 
 from ...errors import warn_user
+from ...tensors import check_name
 from ..cost import as_cost
 from ..problem import Problem, as_float64, within_range
 from .dense import DenseEngine, DifferencesEngine
 from .engine import Engine
 from .rounding import unresolved
 
-ENGINES = ("auto", "dense", "keops", "triton")
+EngineName = Literal["auto", "dense", "keops", "triton"]
 # An engine by its name, or by a function that makes one for a problem whose mean cost is known, or infinite.
 EngineChoice = str | Callable[[Problem, float], Engine]
 
@@ -35,8 +37,7 @@ TRITON_DIMENSIONS, TRITON_ELEMENTS = 32, 1 << 24
 
 def check_engine(engine: str) -> None:
     """Raise ValueError unless there is an engine of this name."""
-    if engine not in ENGINES:
-        raise ValueError(f"engine: got {engine!r}; expected one of {', '.join(map(repr, ENGINES))}.")
+    check_name(engine, "engine", get_args(EngineName))
 
 
 def make_engine(problem: Problem, engine: EngineChoice, mean: float = math.inf) -> Engine:

@@ -1,0 +1,181 @@
+"""The options of the divergences: name, type and range of each, declared once; and what all settings have in common.
+
+The settings class of a divergence lists the options that it takes, with their defaults, and checks them by their types
+here. `CoresetLoss` and the function of the divergence take the same options, which a test compares. What a blur means
+depends on the data, and stands here too.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cache, partial
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import torch
+from torch import Tensor
+
+from ..errors import warn_user
+from ..tensors import check_count, check_name, is_real
+from ..transport import Problem, check_power, check_tolerance, data_scale, diameter
+from ..transport.ranks import check_group
+from .kernels import KernelFunction
+from .memory import CachedSelfTerm
+
+Check = Callable[[Any], object]  # raises ValueError for a value that cannot be used
+LEAST_BLUR = 1e-100  # a length; squares and inverses of smaller ones, and of their inverses, are not finite
+
+
+@dataclass(frozen=True)
+class Between:
+    """The check of a number that has to lie between two others.
+
+    Attributes:
+        name: of the option.
+        low, high: the ends of the interval.
+        ends: "()", "[)", "(]" or "[]": which of them are allowed.
+        expected: the interval in words.
+    """
+
+    name: str
+    low: float
+    high: float
+    ends: str
+    expected: str
+
+    def __call__(self, value: Any) -> None:
+        if not is_real(value) or not self.holds(value):
+            raise ValueError(f"{self.name}: got {value!r}; expected {self.expected}.")
+
+    def holds(self, value: float) -> bool:
+        """Whether a number lies in the interval."""
+        at_an_end = (value == self.low and self.ends[0] == "[") or (value == self.high and self.ends[1] == "]")
+        return self.low < value < self.high or at_an_end
+
+
+def check_kernel(kernel: Any) -> None:
+    """Raise ValueError unless there is a kernel of this name, or it is a function."""
+    if not callable(kernel) and kernel not in get_args(KernelName):
+        names = ", ".join(map(repr, get_args(KernelName)))
+        raise ValueError(f"kernel: got {kernel!r}; expected {names} or a function of two tensors.")
+
+
+def check_one_blur(blur: float | None, relative_blur: float | None) -> None:
+    """Raise ValueError if both are given."""
+    if blur is not None and relative_blur is not None:
+        raise ValueError(
+            f"blur: got {blur!r} with relative_blur={relative_blur!r}; expected one of them. "
+            "Give a length as blur, or a fraction of the data's scale as relative_blur."
+        )
+
+
+Divergence = Literal["wasserstein", "sinkhorn", "energy", "mmd"]
+Backend = Literal["geomloss", "newton"]
+KernelName = Literal["gaussian", "laplace"]
+LENGTHS = (LEAST_BLUR, 1 / LEAST_BLUR, "()", f"a positive, finite number, {LEAST_BLUR} to {1 / LEAST_BLUR}")
+check_blur = Between("blur", *LENGTHS)
+
+CostPower = Annotated[float, check_power]
+EnergyPower = Annotated[float, Between("p", 1, 2, "[]", "a number in [1, 2]. The energy distance has p = 1")]
+Tolerance = Annotated[float, check_tolerance]
+MaxSteps = Annotated[int, partial(check_count, name="max_steps")]
+Group = Annotated[Any, check_group]
+Blur = Annotated[float, check_blur]
+RelativeBlur = Annotated[float, Between("relative_blur", *LENGTHS)]
+Scaling = Annotated[float, Between("scaling", 0, 1, "()", "a number in (0, 1), such as 0.9")]
+KernelChoice = Annotated[KernelName | KernelFunction, check_kernel]
+FORGETTING = (
+    "a number in [0, 1): the least weight of a batch, such as 0.01 to remember about a hundred. 0 remembers all until "
+    "the stream is seen to move"
+)
+Forgetting = Annotated[float, Between("forgetting", 0, 1, "[)", FORGETTING)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options, each a field, checked as its type says; None passes only where it is the default."""
+
+    def __post_init__(self) -> None:
+        for name, default, checks in _declared(type(self)):  # type: ignore[arg-type] # classes are hashable
+            value = getattr(self, name)
+            if value is not None or default is not None:
+                for check in checks:
+                    check(value)
+
+
+@cache
+def _declared(options: type[Any]) -> list[tuple[str, Any, list[Check]]]:
+    """Name, default and checks of each option."""
+    hints = get_type_hints(options, include_extras=True)
+    return [(field.name, field.default, list(_checks(field.name, hints[field.name]))) for field in fields(options)]
+
+
+def _checks(name: str, hint: Any) -> list[Check]:
+    """What a type says of the values of an option: those in its annotation, and that a name is one of the known."""
+    if get_origin(hint) is Annotated:
+        return list(hint.__metadata__)
+    if get_origin(hint) is Literal:
+        return [partial(check_name, option=name, known=get_args(hint))]
+    return [check for part in get_args(hint) for check in _checks(name, part)]  # of a type or None
+
+
+def blur_length(problem: Problem, blur: float | None, relative_blur: float) -> float:
+    """The blur as a length: `blur` if given, else a fraction of the samples' scale."""
+    return float(blur) if blur is not None else relative_blur * data_scale(problem.y, problem.a)
+
+
+def coincide(problem: Problem) -> bool:
+    """Whether all samples are one, but for rounding: then a mean is all there is to compare."""
+    used = problem.a > 0
+    one = problem.y[used.to(torch.uint8).argmax()]
+    apart = torch.cdist(problem.y, one[None], p=math.inf)[:, 0].where(used, 0.0)
+    return float(apart.max()) <= 4 * torch.finfo(problem.y.dtype).eps * problem.largest
+
+
+def extent(problem: Problem) -> float:
+    """Diameter of points and samples; 0 where all samples coincide, and no blur is too large."""
+    return 0.0 if coincide(problem) else diameter(problem)
+
+
+def warn_if_beyond(blur: float, diameter: float, name: str) -> None:
+    """Warn if the blur exceeds the diameter of the data, so that little is left.
+
+    Samples that all coincide have nothing to lose.
+    """
+    if 0 < diameter < blur:
+        message = (
+            f"{name}: a blur of {blur:.3g} exceeds the diameter of the data, {diameter:.3g}: little more than means is "
+            "compared. Give blur in the unit of the data, or relative_blur as a fraction of their scale."
+        )
+        warn_user(UserWarning(message))
+
+
+Measures = tuple[Any, Any, Any, Any]  # points, samples, weights of the points, weights of the samples
+Result = TypeVar("Result")
+
+
+class DivergenceSettings(Options, ABC, Generic[Result]):
+    """How a divergence is computed."""
+
+    @abstractmethod
+    def evaluate(
+        self, measures: Measures, start: Tensor | None = None, memory: CachedSelfTerm | None = None
+    ) -> tuple[Tensor, Result]:
+        """The value with its gradients, and what it comes from, whatever the status.
+
+        Args:
+            measures: points, samples and the weights of both.
+            start: (n,) potential to start from, for those that solve.
+            memory: of the term of the samples with themselves, for those that have one.
+        """
+
+    def report(self, result: Result) -> None:
+        """Warn, or raise, if the result is not what was asked for."""
+
+    def value(self, measures: Measures, start: Tensor | None = None) -> Tensor:
+        """The value with its gradients, reported."""
+        value, result = self.evaluate(measures, start)
+        self.report(result)
+        return value
