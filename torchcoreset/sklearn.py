@@ -201,7 +201,7 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         points = torch.nn.Parameter(iterate.to(X, copy=True))
         with torch.inference_mode(False), torch.enable_grad():
             value = loss(points, X, None, mass)
-            value.backward()
+            value.backward()  # type: ignore[no-untyped-call]
         batches += 1
         assert points.grad is not None
         rate = float(self.learning_rate) / batches**0.5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from ..tensors import check_count, check_finite, normalised, real_tensor
 from ..transport import as_table
 from .files import read_arrays, wide, write_arrays
 from .start import Init, check_size, start_points
+
+if TYPE_CHECKING:
+    import pandas
 
 ROUNDED = 1 / 128  # what weights of half precision may miss a sum of 1 by
 
@@ -129,7 +132,7 @@ class Coreset(nn.Module):
         points, weights = (wide(tensor.detach().cpu()).numpy().copy() for tensor in (self.points, self.weights))
         return points, weights
 
-    def to_dataframe(self, columns: Sequence[str] | None = None) -> Any:
+    def to_dataframe(self, columns: Sequence[str] | None = None) -> pandas.DataFrame:
         """Points and weights as a pandas DataFrame: a column for each coordinate, and "weight".
 
         Args:

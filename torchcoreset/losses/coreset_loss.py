@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -203,6 +203,9 @@ class CoresetLoss(nn.Module):
             with solver_modes():
                 self.potential = result.potential.clone(memory_format=torch.contiguous_format)  # `last` keeps its own
         return value
+
+    if TYPE_CHECKING:  # that of nn.Module takes and returns anything
+        __call__ = forward
 
     def _follow(self, settings: OnlineSettings, points: Any, *inputs: Any) -> Tensor:
         """The value of a batch of a stream, which is remembered in training mode."""

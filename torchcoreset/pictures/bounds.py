@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .canvas import COLOURS, canvas
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-def draw_bounds(history: Sequence[Any], p: float = 2) -> Any:
+
+def draw_bounds(history: Sequence[Any], p: float = 2) -> Figure:
     """Draw the upper and lower bound on W_p of every step of a run, and their relative gap.
 
     Args:

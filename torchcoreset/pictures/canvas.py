@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
 
@@ -17,7 +20,7 @@ GREY = "#c9c9c9"
 SHOWN = 8000  # more samples than these only blacken the paper; a fixed random part of them is drawn
 
 
-def canvas(width: float, height: float, rows: int = 1, columns: int = 1, **gridspec: Any) -> tuple[Any, Any]:
+def canvas(width: float, height: float, rows: int = 1, columns: int = 1, **gridspec: Any) -> tuple[Figure, Any]:
     """A figure of so many inches, and its axes as an array (rows, columns).
 
     Without pyplot no window opens, and nothing has to be closed.

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .canvas import COLOURS, Floats, areas, bare, both, canvas, some, table
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-def draw_cells(coreset: Any, data: Any, potential: Any, p: float = 2) -> Any:
+
+def draw_cells(coreset: Any, data: Any, potential: Any, p: float = 2) -> Figure:
     """Draw a coreset over data in the plane, each Laguerre cell in a shade of its own.
 
     Cell i holds the places y where |y - x_i|^p - v_i is smallest.

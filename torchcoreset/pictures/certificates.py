@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .canvas import COLOURS, Floats, canvas
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-def draw_certificates(tried: Sequence[tuple[int, Any]], *, epsilon: float | None = None) -> Any:
+
+def draw_certificates(tried: Sequence[tuple[int, Any]], *, epsilon: float | None = None) -> Figure:
     """Draw intervals for W_p against the number of points, on logarithmic axes.
 
     Args:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .canvas import COLOURS, areas, bare, both, canvas, onto_main_axes, scatter, table
 from .images import mosaic
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,7 @@ class Panel:
     caption: str = ""
 
 
-def draw_comparison(data: Any, panels: list[Panel], image_shape: tuple[int, int] | None = None) -> Any:
+def draw_comparison(data: Any, panels: list[Panel], image_shape: tuple[int, int] | None = None) -> Figure:
     """Draw one column for each panel: points over the data, and above them the points as images if they are.
 
     Args:
@@ -38,7 +41,8 @@ def draw_comparison(data: Any, panels: list[Panel], image_shape: tuple[int, int]
     grids = [] if image_shape is None else [mosaic(table("panels", panel.points), image_shape) for panel in panels]
     heights = [0.9] if not grids else [grids[0].shape[0] / grids[0].shape[1], 0.9]
     figure, axes = canvas(5.4 * len(panels), 5.4 * sum(heights) + 0.9, len(heights), len(panels), height_ratios=heights)
-    figure.get_layout_engine().set(w_pad=0.15, h_pad=0.1)
+    layout: Any = figure.get_layout_engine()  # the constrained one of `canvas`
+    layout.set(w_pad=0.15, h_pad=0.1)
     project = onto_main_axes(rows)
     for column, panel in enumerate(panels):
         points, _ = both(panel.points, rows)

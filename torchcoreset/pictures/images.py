@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .canvas import Floats, canvas, onto_main_axes, table
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-def draw_images(coreset: Any, shape: tuple[int, int], *, title: str | None = None) -> Any:
+
+def draw_images(coreset: Any, shape: tuple[int, int], *, title: str | None = None) -> Figure:
     """Draw each point as an image, likes near each other: sorted along their main axis.
 
     Args:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .canvas import COLOURS, GREY, areas, both, canvas, dot, some
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MOST = 8  # columns; more would be stamps
 
 
 def draw_pairs(
     coreset: Any, data: Any, *, of: Sequence[int] | None = None, columns: Sequence[str] | None = None
-) -> Any:
+) -> Figure:
     """Draw points over data for every pair of columns, and on the diagonal how each column is distributed.
 
     Args:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .canvas import COLOURS, SHOWN, areas, bare, both, canvas, dot, onto_main_axes, scatter
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-def draw_coreset(coreset: Any, data: Any, *, columns: Sequence[str] | None = None, title: str | None = None) -> Any:
+
+def draw_coreset(coreset: Any, data: Any, *, columns: Sequence[str] | None = None, title: str | None = None) -> Figure:
     """Draw points over data, marks in proportion to their weights.
 
     In one dimension the two distribution functions, whose areas apart add up to W_1; in the plane the points; in more
@@ -63,7 +66,7 @@ def _staircases(axis: Any, coreset: Any, points: Any, rows: Any) -> None:
 
 def draw_classes(
     coreset: Any, labels: ArrayLike, data: Any, data_labels: ArrayLike, *, columns: Sequence[str] | None = None
-) -> Any:
+) -> Figure:
     """Draw a labelled coreset over its data, each class in a colour of its own.
 
     Args:

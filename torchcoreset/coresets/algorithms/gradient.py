@@ -67,7 +67,7 @@ def step(
         with torch.enable_grad():
             points.grad = None
             value = loss(points, samples, weights, sample_weights)
-            value.backward()
+            value.backward()  # type: ignore[no-untyped-call]
         return float(value.detach())
 
     closure()
