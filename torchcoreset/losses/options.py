@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from ..errors import warn_user
+from ..outside_compile import outside_compile
 from ..tensors import check_count, check_name, is_real
 from ..transport import Problem, check_power, check_tolerance, data_scale, diameter
 from ..transport.ranks import check_group
@@ -97,6 +98,7 @@ Forgetting = Annotated[float, Between("forgetting", 0, 1, "[)", FORGETTING)]
 class Options:
     """Options, each a field, checked as its type says; None passes only where it is the default."""
 
+    @outside_compile
     def __post_init__(self) -> None:
         for name, default, checks in _declared(type(self)):  # type: ignore[arg-type] # classes are hashable
             value = getattr(self, name)
