@@ -461,3 +461,17 @@ def test_d34_every_warning_of_the_package_is_given_in_this_way() -> None:
         if "warnings.warn(" in path.read_text("utf-8") or "import warn\n" in path.read_text("utf-8")
     ]
     assert others == ["errors.py"], "call errors.warn_user instead"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("losses.memory Remembered", "losses.wasserstein WassersteinSettings", "losses.sinkhorn SinkhornSettings"),
+        *("losses.discrepancy EnergySettings", "losses.discrepancy MMDSettings", "losses.online OnlineSettings"),
+        *("losses.coreset_loss CoresetLoss", "coresets.cell_sizes CellSizes", "coresets.history Step"),
+        *("coresets.history BuildResult", "coresets.coreset Coreset", "coresets.labeled LabeledCoreset"),
+    ],
+)
+def test_pickles_of_earlier_versions_find_their_classes(name: str) -> None:
+    module, _, kind = name.partition(" ")
+    assert isinstance(pickle.loads(f"ctorchcoreset.{module}\n{kind}\n.".encode()), type)

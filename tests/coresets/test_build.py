@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import torchcoreset as tc
 from tests.data import Rows
 from tests.data import normal32 as normal
-from torchcoreset.coresets.samples.loaded import LINE_HELD, loaded_rows
+from torchcoreset.coresets.samples.loaded import LINE_SAMPLES, loaded_rows
 from torchcoreset.testing import E1, NORMAL
 from torchcoreset.transport.ranks.call import total_of
 
@@ -446,7 +446,7 @@ def test_the_result_can_be_trained_further() -> None:
 def test_many_points_on_the_line_hold_more_than_the_line_needs() -> None:
     """200 samples a point are as many as the line asks for, and then more."""
     source = tc.as_source(torch.distributions.Normal(0.0, 1.0))
-    for size, held in ((1999, LINE_HELD), (2000, LINE_HELD), (2001, 200 * 2001)):
+    for size, held in ((1999, LINE_SAMPLES), (2000, LINE_SAMPLES), (2001, 200 * 2001)):
         assert len(loaded_rows(source, size, None, torch.Generator())[0]) == held
 
 

@@ -79,8 +79,8 @@ def averaged(rank: int | None, table: Tensor) -> tc.BuildResult:
         return table[begin : begin + own]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("torchcoreset.coresets.samples.loaded.HELD", 3000)
-        patch.setattr("torchcoreset.coresets.samples.loaded.HELD_PER_POINT", 1)
+        patch.setattr("torchcoreset.coresets.samples.loaded.DEFAULT_SAMPLES", 3000)
+        patch.setattr("torchcoreset.coresets.samples.loaded.SAMPLES_PER_POINT", 1)
         return tc.build_coreset(
             draw, 6, init=normal(6, 2, seed=5), steps=60, progress=False, group=None if rank is None else "world"
         )
@@ -111,8 +111,8 @@ def failing(rank: int, how: str) -> None:
             return torch.randn(rows, 2)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("torchcoreset.coresets.samples.loaded.HELD", 3000)
-            patch.setattr("torchcoreset.coresets.samples.loaded.HELD_PER_POINT", 1)
+            patch.setattr("torchcoreset.coresets.samples.loaded.DEFAULT_SAMPLES", 3000)
+            patch.setattr("torchcoreset.coresets.samples.loaded.SAMPLES_PER_POINT", 1)
             tc.build_coreset(draw, 6, steps=40, restarts=1, group="world", progress=False)
     elif how == "columns":
         tc.build_coreset(y[:, : 2 - rank], 5, group="world", progress=False)

@@ -82,7 +82,7 @@ def test_unusable_arguments() -> None:
 
 
 def test_of_a_large_file_a_part_is_held(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HELD", "HELD_PER_POINT", "HELD_OF_FILE"):
+    for name in ("DEFAULT_SAMPLES", "SAMPLES_PER_POINT", "FILE_NUMBERS"):
         monkeypatch.setattr(held, name, 2)
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(300, 2)))
     source = tc.as_source(tmp_path / "rows.npy")

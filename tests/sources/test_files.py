@@ -220,8 +220,8 @@ def test_a_coreset_of_a_file(path, features, monkeypatch):
     whole = fit()
     assert whole.transport.plan.shape == (ROWS, 3)
     assert torch.equal(whole.coreset.points, fit().coreset.points)
-    for held, settings in ((300, {"HELD_OF_FILE": 600, "HELD": 1, "HELD_PER_POINT": 1}),
-                           (750, {"HELD_OF_FILE": 1, "HELD": 150, "HELD_PER_POINT": 250})):  # fmt: skip
+    for held, settings in ((300, {"FILE_NUMBERS": 600, "DEFAULT_SAMPLES": 1, "SAMPLES_PER_POINT": 1}),
+                           (750, {"FILE_NUMBERS": 1, "DEFAULT_SAMPLES": 150, "SAMPLES_PER_POINT": 250})):  # fmt: skip
         with monkeypatch.context() as patch:
             for name, number in settings.items():
                 patch.setattr(f"torchcoreset.coresets.samples.loaded.{name}", number)

@@ -1,8 +1,8 @@
 """The points: what a coreset is, and the algorithms that place it.
 
-`coreset` is the module; `build` goes from a source to one: `samples` in memory, a `start`, one of the `algorithms`,
-a loop that stops, and a `history` of it. `labeled` merges a coreset of each class; `compare` judges several divergences
-alike. `files` and `atomic` write arrays whole or not at all; `progress` is a bar.
+`coreset` is the module; `build` goes from a source to one: `samples` in memory, a `start`, the `algorithms`, and the
+`history` that they leave; `cell_sizes` are those of a stream. `labeled` merges a coreset of each class; `compare`
+judges several divergences alike. `files` and `atomic` write arrays whole or not at all; `progress` is a bar.
 """
 
 from .atomic import replacing

@@ -23,7 +23,7 @@ from .algorithms import Objective, OptimizerFactory, Run, averaging, fixed_point
 from .coreset import Coreset
 from .history import BuildResult, Step
 from .progress import ProgressBar
-from .samples import LoadedSamples, hold, hold_part, loaded_rows
+from .samples import LoadedSamples, load, load_part, loaded_rows
 from .start import Init, Start, check_size
 
 Algorithm = Literal["auto", "fixed_point", "sgd", "gradient"]
@@ -156,9 +156,9 @@ def build_coreset(
             points, y, a = _stochastic(run, objective, points, read, samples, count, rate, generator)
         else:
             if ranks is None:
-                loaded = hold(source, sample_weights, size, samples, generator)
+                loaded = load(source, sample_weights, size, samples, generator)
             else:
-                loaded = hold_part(ranks, source, sample_weights, size, samples, generator, settings)
+                loaded = load_part(ranks, source, sample_weights, size, samples, generator, settings)
             built_on, run = fingerprint_of(loaded.read), Run(steps, tolerance, bar, callback)
             points, b = start.draw(loaded.rows, generator)
             points = wide_enough(points, loaded.y)

@@ -17,8 +17,8 @@ from torch import Tensor
 from ..transport import Cost, as_cost
 from ..transport.stream import StreamTransport
 
-HALF = 0.5 - 1e-9  # of a mass that is summed with rounding
-TINY = 1e-30  # keeps what is divided by finite
+HALF = 0.5 - 1e-9  # of the mass of a cell, which is summed with rounding: where its median distance is
+TINY = 1e-30  # a length or mass that stands in for 0 in divisors
 RECENT = 3.0  # batches weigh as age^(RECENT - 1), like those of the potential
 
 

@@ -170,7 +170,7 @@ def build_labeled_coreset(
     unknown = set(init) - set(classes.tolist()) if isinstance(init, Mapping) else set()
     if unknown:
         raise ValueError(f"init: got points for {sorted(map(str, unknown))}; expected labels among {classes.tolist()}.")
-    held = _held(samples, counts, np.bincount(place, minlength=len(classes)))
+    loaded = _samples_of_classes(samples, counts, np.bincount(place, minlength=len(classes)))
     results = []
     for k, (label, count) in enumerate(zip(classes.tolist(), counts.tolist(), strict=True)):
         chosen = torch.from_numpy(np.flatnonzero(place == k)).to(rows.device)
@@ -183,7 +183,7 @@ def build_labeled_coreset(
                 init=init.get(label) if isinstance(init, Mapping) else init,
                 restarts=restarts,
                 sample_weights=None if mass is None else mass[chosen],
-                samples=held[k],
+                samples=loaded[k],
                 steps=steps,
                 tolerance=tolerance,
                 seed=seed + k,
@@ -232,7 +232,7 @@ def allocate(size: int, shares: NDArray[np.float64], allocation: Allocation = "p
     return counts
 
 
-def _held(samples: int | None, counts: NDArray[np.int64], rows: NDArray[np.int64]) -> list[int | None]:
+def _samples_of_classes(samples: int | None, counts: NDArray[np.int64], rows: NDArray[np.int64]) -> list[int | None]:
     """How many of a class's `rows` (k,) it is built on: as many for each of all points, as far as there are rows."""
     if samples is None:
         return [None] * len(counts)
@@ -242,17 +242,17 @@ def _held(samples: int | None, counts: NDArray[np.int64], rows: NDArray[np.int64
             f"samples: got {left} for {len(counts)} classes; expected at least one for each class. Pass more, or None "
             "to build on all rows."
         )
-    held, open_ = rows.copy(), np.ones(len(counts), dtype=bool)
+    taken, open_ = rows.copy(), np.ones(len(counts), dtype=bool)
     while open_.any():
         parts = allocate(left, counts[open_] / counts[open_].sum())
         if (parts < rows[open_]).all():
-            held[open_] = parts
+            taken[open_] = parts
             break
         # A class that has no more gives what it lacks to the others.
         full = np.flatnonzero(open_)[parts >= rows[open_]]
         open_[full] = False
         left -= int(rows[full].sum())
-    return [int(count) for count in held]
+    return [int(count) for count in taken]
 
 
 def _read_labels(y: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -177,7 +177,7 @@ class CoresetLoss(nn.Module):
         self.settings = make_settings(divergence, given, online=online)
         self.last: LossResult | None = None
         self._memory = CachedSelfTerm()
-        self._held: MemoryBuffers | None = None
+        self._stream: MemoryBuffers | None = None
         for name, dimensions in self._state_dimensions().items():
             setattr(self, name, _nothing(dimensions))
 
@@ -212,8 +212,8 @@ class CoresetLoss(nn.Module):
         value, found = stream_value(settings, self._memory_of_stream(points), points, *inputs)
         self.last = found.transport
         if self.training:
-            self._held = MemoryBuffers(found.memory)
-            self.__dict__.update(self._held.tensors)  # 13 calls of setattr would take longer than the batch
+            self._stream = MemoryBuffers(found.memory)
+            self.__dict__.update(self._stream.tensors)  # 13 calls of setattr would take longer than the batch
             report(found)
         return value
 
@@ -222,12 +222,12 @@ class CoresetLoss(nn.Module):
         if not self.potential.numel():
             return None
         device = points.device if isinstance(points, Tensor) else self.potential.device
-        if self._held is None or self.potential.device != device or not self._held.is_in(self.__dict__):
+        if self._stream is None or self.potential.device != device or not self._stream.is_in(self.__dict__):
             with solver_modes():
                 tensors = {name: _usable(self.__dict__[name], device) for name in MEMORY_DIMENSIONS}
             self.__dict__.update(tensors)
-            self._held = MemoryBuffers(Memory.from_tensors(tensors))
-        return self._held.memory
+            self._stream = MemoryBuffers(Memory.from_tensors(tensors))
+        return self._stream.memory
 
     def _state_dimensions(self) -> dict[str, int]:
         """Number of dimensions of each tensor that is remembered, by name."""
@@ -259,11 +259,11 @@ class CoresetLoss(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         """The module without its last result and its memory, which know tensors as large as the samples."""
-        return {**self.__dict__, "last": None, "_memory": CachedSelfTerm(), "_held": None}
+        return {**self.__dict__, "last": None, "_memory": CachedSelfTerm(), "_stream": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Modules that were pickled when their memory was in buffers are read too."""
-        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        """Modules that were pickled when their memory was in buffers, or had other names, are read too."""
+        super().__setstate__({"_stream": None, **state})  # type: ignore[no-untyped-call]
         for name in self._state_dimensions():
             if name in self._buffers:
                 self.__dict__[name] = self._buffers.pop(name)

@@ -238,9 +238,9 @@ def _evaluate(
             )
 
         def derivatives(inputs: Inputs, needed: Needed) -> Derivatives:
-            in_points, in_samples = kernel.pulls(cross, needed[0], needed[1])
-            own_points = kernel.pulls(points, True, False)[0] if needed[0] else None
-            own_samples = kernel.pulls(samples, True, False)[0] if needed[1] and constant else None
+            in_points, in_samples = kernel.gradients(cross, needed[0], needed[1])
+            own_points = kernel.gradients(points, True, False)[0] if needed[0] else None
+            own_samples = kernel.gradients(samples, True, False)[0] if needed[1] and constant else None
             own_transform = kernel.means(samples)[0] if needed[3] and constant else 0.0
             return (
                 _difference(own_points, in_points),

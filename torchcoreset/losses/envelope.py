@@ -210,7 +210,7 @@ def position_gradients(
     return grad_points, grad_samples
 
 
-def solved_plan(
+def solved_by_plan(
     problem: Problem,
     value: float,
     result: Any,

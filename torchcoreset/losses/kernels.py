@@ -35,7 +35,7 @@ class Kernel(ABC):
         """Values between blocks of samples and all points: the rows, and (rows, n)."""
 
     @abstractmethod
-    def pulls(self, problem: Problem, in_points: bool, in_samples: bool) -> tuple[Tensor | None, Tensor | None]:
+    def gradients(self, problem: Problem, in_points: bool, in_samples: bool) -> tuple[Tensor | None, Tensor | None]:
         """Derivatives of sum_ik b_i a_k k(x_i, y_k) in x (n, d) and y (m, d); None where not asked for."""
 
     def means(self, problem: Problem) -> tuple[Tensor, Tensor]:
@@ -56,23 +56,23 @@ class Radial(Kernel):
         """k from c."""
 
     @abstractmethod
-    def pull(self, cost: Tensor) -> Tensor | float:
+    def weight(self, cost: Tensor) -> Tensor | float:
         """s in grad_x k = s (x - y), from c."""
 
     def blocks(self, problem: Problem) -> Iterator[tuple[slice, Tensor]]:
         for rows, cost in cost_blocks(problem):
             yield rows, self.of(cost)
 
-    def pulls(self, problem: Problem, in_points: bool, in_samples: bool) -> tuple[Tensor | None, Tensor | None]:
+    def gradients(self, problem: Problem, in_points: bool, in_samples: bool) -> tuple[Tensor | None, Tensor | None]:
         x, y = problem.x, problem.y
         in_x = DisplacementSum(x, y) if in_points else None
         in_y = torch.empty_like(y) if in_samples else None
         for rows, cost in cost_blocks(problem):
-            pull = self.pull(cost) * (problem.a[rows, None] * problem.b)
+            weight = self.weight(cost) * (problem.a[rows, None] * problem.b)
             if in_x is not None:
-                in_x.add(rows, pull)
+                in_x.add(rows, weight)
             if in_y is not None:
-                in_y[rows] = y[rows] * pull.sum(1, keepdim=True) - pull @ x
+                in_y[rows] = y[rows] * weight.sum(1, keepdim=True) - weight @ x
         return None if in_x is None else in_x.total(), in_y
 
 
@@ -89,7 +89,7 @@ class Power(Radial):
     def of(self, cost: Tensor) -> Tensor:
         return cost.neg_()
 
-    def pull(self, cost: Tensor) -> Tensor | float:
+    def weight(self, cost: Tensor) -> Tensor | float:
         return -self.cost.slope(cost)
 
 
@@ -102,7 +102,7 @@ class Gaussian(Radial):
     def of(self, cost: Tensor) -> Tensor:
         return cost.mul_(-0.5 / self.blur**2).exp_()
 
-    def pull(self, cost: Tensor) -> Tensor | float:
+    def weight(self, cost: Tensor) -> Tensor | float:
         return self.of(cost).mul_(-1 / self.blur**2)
 
 
@@ -119,7 +119,7 @@ class Laplace(Radial):
     def of(self, cost: Tensor) -> Tensor:
         return cost.mul_(-1 / self.blur).exp_()
 
-    def pull(self, cost: Tensor) -> Tensor | float:
+    def weight(self, cost: Tensor) -> Tensor | float:
         steepness = self.cost.slope(cost)
         return self.of(cost).mul_(-1 / self.blur).mul_(steepness)
 
@@ -136,7 +136,7 @@ class Function(Kernel):
             rows = slice(start, start + height)
             yield rows, self._values(problem.y[rows], problem.x)
 
-    def pulls(self, problem: Problem, in_points: bool, in_samples: bool) -> tuple[Tensor | None, Tensor | None]:
+    def gradients(self, problem: Problem, in_points: bool, in_samples: bool) -> tuple[Tensor | None, Tensor | None]:
         in_x = torch.zeros_like(problem.x) if in_points else None
         in_y = torch.empty_like(problem.y) if in_samples else None
         height = max(1, FUNCTION_ELEMENTS // len(problem.x))

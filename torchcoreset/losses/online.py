@@ -37,7 +37,7 @@ class OnlineSettings(Options):
 
 
 class MemoryBuffers:
-    """What a module remembers: the object itself, which knows a solver.
+    """The memory of a stream, and the tensors of a module that it was read from or is saved in.
 
     Attributes:
         memory: of a stream.
@@ -51,7 +51,7 @@ class MemoryBuffers:
 
     def is_in(self, attributes: Mapping[str, Any]) -> bool:
         """Whether these are its tensors still: others may have replaced them, or written to them."""
-        return self._written == self._writes() and all(attributes[name] is held for name, held in self.tensors.items())
+        return self._written == self._writes() and all(attributes[name] is own for name, own in self.tensors.items())
 
     def _writes(self) -> int:
         return sum([tensor._version for tensor in self.tensors.values()])

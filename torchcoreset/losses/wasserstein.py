@@ -13,7 +13,7 @@ from ..tensors import real_tensor
 from ..transport import EXACT_GAP, Status, Transport, report_unconverged, solve
 from ..transport.passes import EngineName
 from ..transport.ranks import as_ranks, solve_on, told_to
-from .envelope import Inputs, Solved, attach, solved_plan
+from .envelope import Inputs, Solved, attach, solved_by_plan
 from .memory import CachedSelfTerm
 from .options import CostPower, DivergenceSettings, Group, MaxSteps, Measures, Tolerance
 
@@ -111,7 +111,7 @@ class WassersteinSettings(DivergenceSettings[Transport]):
                 ranks, "wasserstein", run, x, y, self.p, point_weights, sample_weights,
                 engine=self.engine, dtype=torch.float64 if exact else None, state=start, settings=settings,
             )  # fmt: skip
-            return solved_plan(
+            return solved_by_plan(
                 problem, result.value, result, result.plan, result.potential, result.transform, x, y,
                 None if ranks is None else ranks.total,
             )  # fmt: skip

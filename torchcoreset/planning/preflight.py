@@ -27,7 +27,7 @@ from typing import Any
 
 import torch
 
-from ..coresets.samples import HELD, HELD_PER_POINT, LINE_HELD, most_of_file
+from ..coresets.samples import DEFAULT_SAMPLES, LINE_SAMPLES, SAMPLES_PER_POINT, most_of_file
 from ..coresets.start import check_size, default_restarts, pool_size, repeat_to
 from ..modes import solver_modes
 from ..sources import Source, as_source, make_generator, permutation
@@ -139,7 +139,7 @@ def _held(source: Source, size: int, dimension: int, samples: int | None) -> int
         return samples if source.size is None else min(samples, source.size)
     if source.size is not None:
         return source.size
-    return max(HELD, HELD_PER_POINT * size, LINE_HELD if source.endless and dimension == 1 else 0)
+    return max(DEFAULT_SAMPLES, SAMPLES_PER_POINT * size, LINE_SAMPLES if source.endless and dimension == 1 else 0)
 
 
 def _measured(rows: torch.Tensor, size: int, p: float, held: int, generator: torch.Generator) -> float:
@@ -165,8 +165,8 @@ def _advice(held: int, size: int, seconds: float) -> tuple[str, ...]:
         advice.append(
             f"{held / size:.1f} samples a point are few: the points will fit them rather than what is behind them."
         )
-    if seconds > 60 and held > HELD_PER_POINT * size:
-        enough = HELD_PER_POINT * size
+    if seconds > 60 and held > SAMPLES_PER_POINT * size:
+        enough = SAMPLES_PER_POINT * size
         less = _duration(seconds * enough / held)
         advice.append(f"samples={enough} would be enough for {size} points, and take {less}.")
     return tuple(advice)

@@ -32,9 +32,9 @@ def test_the_average_is_nearer_to_the_distribution_than_one_set_of_samples(p: in
 
 
 def test_build_ends_on_fresh_samples_where_few_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torchcoreset.coresets.samples.loaded.HELD", COUNT)
-    monkeypatch.setattr("torchcoreset.coresets.samples.loaded.HELD_PER_POINT", 1)
-    monkeypatch.setattr("torchcoreset.coresets.samples.loaded.LINE_HELD", 2 * COUNT)
+    monkeypatch.setattr("torchcoreset.coresets.samples.loaded.DEFAULT_SAMPLES", COUNT)
+    monkeypatch.setattr("torchcoreset.coresets.samples.loaded.SAMPLES_PER_POINT", 1)
+    monkeypatch.setattr("torchcoreset.coresets.samples.loaded.LINE_SAMPLES", 2 * COUNT)
     averaged = tc.build_coreset(uniform, SIZE, seed=0)
     held = tc.build_coreset(uniform, SIZE, seed=0, samples=2 * COUNT)
     assert averaged.history[-1].samples == 2 * COUNT

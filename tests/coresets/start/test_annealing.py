@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
-from torchcoreset.coresets.start.annealing import anneal
+from torchcoreset.coresets.start.annealing import deterministic_annealing
 
 
 def uniform(*shape: int, seed: int = 0) -> Tensor:
@@ -17,7 +17,7 @@ def equal(n: int) -> Tensor:
 
 
 def annealed(y: Tensor, n: int, p: float = 2, *, seed: int = 0, b: Tensor | None = None) -> Tensor:
-    return anneal(y[:n], equal(n) if b is None else b, y, p, torch.Generator().manual_seed(seed))
+    return deterministic_annealing(y[:n], equal(n) if b is None else b, y, p, torch.Generator().manual_seed(seed))
 
 
 @pytest.mark.parametrize("p", [1, 1.5, 2, 3])
@@ -49,13 +49,13 @@ def test_clusters_with_few_samples_a_point_keep_their_points() -> None:
 
 def test_points_that_coincide_part() -> None:
     y = uniform(1000, 2)
-    x = anneal(torch.full((4, 2), 0.5).double(), equal(4), y, 2, torch.Generator().manual_seed(0))
+    x = deterministic_annealing(torch.full((4, 2), 0.5).double(), equal(4), y, 2, torch.Generator().manual_seed(0))
     assert float(torch.pdist(x).min()) > 0.3
 
 
 def test_unequal_weights_are_obeyed() -> None:
     y = torch.cat((0.1 * uniform(900, 2), 5 + 0.1 * uniform(100, 2)))
-    x = anneal(y[[0, -1]], torch.tensor([0.9, 0.1]).double(), y, 2, torch.Generator().manual_seed(0))
+    x = deterministic_annealing(y[[0, -1]], torch.tensor([0.9, 0.1]).double(), y, 2, torch.Generator().manual_seed(0))
     torch.testing.assert_close(x, torch.stack((y[:900].mean(0), y[900:].mean(0))), rtol=0, atol=0.1)
 
 
@@ -70,7 +70,7 @@ def test_a_point_without_weight_stays() -> None:
 def test_dtype_and_inputs_are_kept(dtype: torch.dtype) -> None:
     y = uniform(300, 2).to(dtype)
     x, before = y[:5].clone(), y.clone()
-    result = anneal(x, equal(5), y, 2, torch.Generator().manual_seed(0))
+    result = deterministic_annealing(x, equal(5), y, 2, torch.Generator().manual_seed(0))
     assert result.dtype == dtype
     assert torch.equal(x, before[:5])
     assert torch.equal(y, before)
@@ -79,7 +79,7 @@ def test_dtype_and_inputs_are_kept(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("p", [1, 2])
 def test_samples_that_all_lie_on_points_leave_them(p: float) -> None:
     y = torch.tensor([[0.0, 0.0], [1.0, 0.0]]).repeat(50, 1)
-    x = anneal(y[:2], equal(2), y, p, torch.Generator().manual_seed(0))
+    x = deterministic_annealing(y[:2], equal(2), y, p, torch.Generator().manual_seed(0))
     assert torch.equal(x, y[:2])
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 import torchcoreset as tc
 from tests.data import normal
-from torchcoreset.coresets.start.annealing import anneal_free
+from torchcoreset.coresets.start.annealing import mass_constrained_annealing
 from torchcoreset.coresets.start.arrangement import differ, order_on_line, placed
 
 
@@ -59,7 +59,9 @@ def test_heavy_weights_go_to_the_points_with_most_samples() -> None:
 
 def test_points_that_take_what_they_like_find_clusters_of_any_mass() -> None:
     y = torch.cat((normal(900, 2), 30 + normal(100, 2)))
-    x = anneal_free(y[[1, 950]], torch.tensor([0.5, 0.5]).double(), y, 2, torch.Generator().manual_seed(0))
+    x = mass_constrained_annealing(
+        y[[1, 950]], torch.tensor([0.5, 0.5]).double(), y, 2, torch.Generator().manual_seed(0)
+    )
     torch.testing.assert_close(x, torch.stack((y[:900].mean(0), y[900:].mean(0))), rtol=0, atol=0.2)
 
 

@@ -15,9 +15,8 @@ from torch import Tensor
 
 from ...transport import Cost, Coupling, as_cost
 
-HALVINGS = 20  # of a step that raised the cost
-REWEIGHTINGS = 5  # for one plan; the next plan asks for others anyway
-
+HALVINGS = 20  # of a step that raised the cost of a point; beyond them the point stays
+REWEIGHTINGS = 5  # for one plan; more would be lost, since the next plan has other centres
 
 Totals = Callable[[Tensor], Tensor]
 
@@ -63,7 +62,7 @@ def _costs(x: Tensor, y: Tensor, plan: Coupling, cost: Cost) -> Tensor:
 def _reweighted(x: Tensor, y: Tensor, plan: Coupling, cost: Cost, totals: Totals) -> Tensor:
     n, d = x.shape
     total, at_point = x.new_zeros(n), x.new_zeros(n)
-    pull = x.new_zeros(n, d)  # sum of weight (y - x): minus the gradient, over a constant
+    displacement = x.new_zeros(n, d)  # sum of weight (y - x): minus the gradient, over a constant
     for rows, cols, mass in plan.blocks():
         difference = y[rows].double() - x[cols]
         weight = mass
@@ -72,6 +71,6 @@ def _reweighted(x: Tensor, y: Tensor, plan: Coupling, cost: Cost, totals: Totals
             weight = mass * cost.weight(distance)
             at_point.index_add_(0, cols, torch.where(distance > 0, 0.0, mass))
         total.index_add_(0, cols, weight)
-        pull.index_add_(0, cols, difference.mul_(weight[:, None]))
-    sums = totals(torch.cat((total[:, None], at_point[:, None], pull), 1))
+        displacement.index_add_(0, cols, difference.mul_(weight[:, None]))
+    sums = totals(torch.cat((total[:, None], at_point[:, None], displacement), 1))
     return x + cost.centre_step(sums[:, 2:], sums[:, 0], sums[:, 1])

@@ -1,16 +1,25 @@
-"""The samples that a build holds in memory, in one process (`loaded`) or several (`ranked_rows`)."""
+"""The samples that a build loads into memory, in one process (`loaded`) or several (`ranked_rows`)."""
 
-from .loaded import HELD, HELD_PER_POINT, LINE_HELD, LoadedSamples, hold, hold_part, loaded_rows, most_of_file
+from .loaded import (
+    DEFAULT_SAMPLES,
+    LINE_SAMPLES,
+    SAMPLES_PER_POINT,
+    LoadedSamples,
+    load,
+    load_part,
+    loaded_rows,
+    most_of_file,
+)
 from .ranked_rows import WHY
 
 __all__ = [
-    "HELD",
-    "HELD_PER_POINT",
-    "LINE_HELD",
+    "DEFAULT_SAMPLES",
+    "LINE_SAMPLES",
+    "SAMPLES_PER_POINT",
     "WHY",
     "LoadedSamples",
-    "hold",
-    "hold_part",
+    "load",
+    "load_part",
     "loaded_rows",
     "most_of_file",
 ]

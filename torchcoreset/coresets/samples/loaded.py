@@ -1,4 +1,4 @@
-"""The samples that a build holds in memory: all rows of a finite source, or enough of another; of one process or of
+"""The samples that a build loads into memory: all rows of a finite source, or enough of another; of one process or of
 several ranks, each of which holds a part.
 """
 
@@ -16,14 +16,16 @@ from ...sources import Source, as_source
 from ...transport.ranks import Ranks, agree, total_of
 from .ranked_rows import WHY, RankedRows, generator_of, share_of
 
-HELD, HELD_PER_POINT, LINE_HELD = 100_000, 200, 400_000  # samples held of a source that has no size
-HELD_OF_FILE = 1 << 26  # numbers held of a file: 256 MiB in float32
+DEFAULT_SAMPLES = 100_000  # loaded of a source that has no size, where nobody says how many
+SAMPLES_PER_POINT = 200  # loaded of it where that is more
+LINE_SAMPLES = 400_000  # loaded of it in one dimension, where that is more
+FILE_NUMBERS = 1 << 26  # loaded of a file, 256 MiB in float32; a larger one is sampled uniformly down to it
 ALIKE = ("columns of samples", "use of sample_weights", "dtype of samples")  # on all ranks
 
 
 @dataclass(frozen=True)
 class LoadedSamples:
-    """What is held here.
+    """The samples of a build.
 
     Attributes:
         y: (m, d) samples of this process.
@@ -47,14 +49,14 @@ class LoadedSamples:
         return self.rows.size or len(self.y)
 
 
-def hold(source: Any, sample_weights: Any, size: int, samples: int | None, generator: Generator) -> LoadedSamples:
-    """What this process holds of a source to build `size` points."""
+def load(source: Any, sample_weights: Any, size: int, samples: int | None, generator: Generator) -> LoadedSamples:
+    """What this process loads of a source to build `size` points."""
     read = as_source(source, sample_weights)
     y, a = loaded_rows(read, size, samples, generator)
     return LoadedSamples(y, a, as_source(y, a), read, read.endless, generator)
 
 
-def hold_part(
+def load_part(
     ranks: Ranks,
     source: Any,
     sample_weights: Any,
@@ -63,11 +65,11 @@ def hold_part(
     generator: Generator,
     settings: Mapping[str, Any],
 ) -> LoadedSamples:
-    """What this rank holds, of `samples` on all of them.
+    """What this rank loads, of `samples` on all of them.
 
     Args:
         settings: by name, what has to be the same on all ranks.
-        others: as for `hold`.
+        others: as for `load`.
     """
 
     def look() -> tuple[Source, tuple[()]]:
@@ -92,16 +94,16 @@ def hold_part(
 def loaded_rows(
     source: Source, size: int, samples: int | None, generator: Generator, parts: int = 1
 ) -> tuple[Tensor, Tensor | None]:
-    """The samples to hold in memory, and their weights; where nobody says how many, one of so many parts of them."""
+    """Samples (m, d) to build `size` points on, and their weights; one of so many `parts` of the default number."""
     if samples is None and source.on_disk:
         samples = most_of_file(size, source.dimension)
     if samples is not None or source.size is not None:
         return source.materialize(samples, generator)
     with warnings.catch_warnings():
-        # Nobody asked for that many: an iterator that ends earlier is held whole.
+        # Nobody asked for that many: an iterator that ends earlier is loaded whole.
         warnings.filterwarnings("ignore", message="source: the .* ended after", category=UserWarning)
-        y, a = source.materialize(max(HELD, HELD_PER_POINT * size) // parts, generator)
-        missing = LINE_HELD // parts - len(y)
+        y, a = source.materialize(max(DEFAULT_SAMPLES, SAMPLES_PER_POINT * size) // parts, generator)
+        missing = LINE_SAMPLES // parts - len(y)
         if source.endless and y.shape[1] == 1 and missing > 0:
             # On the line sorting is cheap, and more samples are needed: their quantiles err by 1 / sqrt(m) however
             # many points there are, which has to be small against the width of a cell.
@@ -110,5 +112,5 @@ def loaded_rows(
 
 
 def most_of_file(size: int, dimension: int | None) -> int:
-    """How many rows of a file are held at most, where nobody says how many."""
-    return max(HELD, HELD_PER_POINT * size, 0 if dimension is None else HELD_OF_FILE // dimension)
+    """How many rows of a file are loaded at most, where nobody says how many."""
+    return max(DEFAULT_SAMPLES, SAMPLES_PER_POINT * size, 0 if dimension is None else FILE_NUMBERS // dimension)

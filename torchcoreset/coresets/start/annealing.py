@@ -1,14 +1,14 @@
-"""Starts that know the shape of the data: points and plan melt together and freeze slowly (deterministic annealing).
+"""Starts by deterministic annealing: points move by a smoothed plan, whose smoothing falls slowly.
 
     x (n, d) points, b (n,) their weights      y (m, d) samples      v (n,) potential      c cost
     eta smoothing      pi (m, n) plan, pi_ki = softmax_i((v_i - c_ki) / eta + log b_i) / m
 
-Each step shares the samples by the softened plan, moves every point to its centre, x_i = sum_k w_ki y_k / sum_k w_ki
-with w = pi times `Cost.weight`, and raises the potential of those that received too little, v_i += eta log(b_i / q_i),
-q the mass received, but by at most RISE eta: a point that starves goes far, and with all that it lacked where it was
-it would take the samples of hundreds where it arrives. Where eta is large a point feels samples far beyond its cell,
-which is how it leaves the place that chance gave it; eta falls by the same factor each step until the cells are nearly
-sharp. No transport is solved on the way: one step costs about one pass over the samples.
+Each step shares the samples by the smoothed plan, moves every point to its centre, x_i = sum_k w_ki y_k / sum_k w_ki
+with w = pi times `Cost.weight`, and raises the potential of points that received too little, v_i += eta log(b_i / q_i),
+q the mass received, but by at most RISE eta: a point that received almost nothing moves far, and with a potential
+raised by all that it lacked it would take the samples of hundreds of points where it arrives. While eta is large, a
+point is moved by samples far beyond its cell and can leave a bad start; eta falls by the same factor each step until
+the cells are nearly sharp. No transport is solved on the way: a step costs about one pass over the samples.
 
 Source: deterministic annealing: Rose (1998); the update of v: Sinkhorn (1964).
 """
@@ -23,15 +23,16 @@ from ...transport import Cost, as_cost
 from ...transport.passes import chunk_elements, exponential_
 
 STEPS = 60  # measured: 30 end 0.5 % higher in the plane, 120 end 0.1 % lower there and no lower on tables
-HOT, COLD = 0.5, 0.05  # first and last eta, in mean costs to the nearest point: hotter melts everything into one point
-# Etas by which a potential may rise in a step. Measured on sets of clusters with 6 samples a point, W_2^2 beside that
-# of the random points a start came from: 1.0 with 0.1 to 0.5, 1.3 with 1, 1.7 without a limit.
+FIRST_ETA = 0.5  # in mean costs to the nearest point; from a larger one all points meet in one
+LAST_ETA = 0.05  # in the same unit
+# Etas by which a potential may rise in a step; more is cut off. Measured on sets of clusters with 6 samples a point,
+# W_2^2 over that of the random points a start came from: 1.0 with 0.1 to 0.5, 1.3 with 1, 1.7 without a limit.
 RISE = 0.2
-LEAST_MASS = 1e-3  # of a point that takes what it likes, in mean masses: with none it would never get any again
-NOISE = 1e-3  # of a step, in mean distances to the nearest point: parts points that have melted into one
+LEAST_MASS = 1e-3  # of a point of free mass, in mean masses; a point without any would never get any again
+NOISE = 1e-3  # of a step, in mean distances to the nearest point: separates points that have met
 
 
-def anneal(x: Tensor, b: Tensor, y: Tensor, p: float | Cost, generator: Generator) -> Tensor:
+def deterministic_annealing(x: Tensor, b: Tensor, y: Tensor, p: float | Cost, generator: Generator) -> Tensor:
     """Better starting points than x, for equally weighted samples.
 
     Args:
@@ -44,36 +45,36 @@ def anneal(x: Tensor, b: Tensor, y: Tensor, p: float | Cost, generator: Generato
     Returns:
         Points (n, d), dtype of x; x itself if every sample lies on a point.
     """
-    return _frozen(x, b, y, as_cost(p), generator, free=False)
+    return _annealed(x, b, y, as_cost(p), generator, free=False)
 
 
-def anneal_free(x: Tensor, b: Tensor, y: Tensor, p: float | Cost, generator: Generator) -> Tensor:
-    """The same for points that may take whatever mass they like: b only says which of them have any.
+def mass_constrained_annealing(x: Tensor, b: Tensor, y: Tensor, p: float | Cost, generator: Generator) -> Tensor:
+    """The same for points of free mass: b only says which of them have any.
 
     Source: mass-constrained annealing: Rose (1998), section III.
     """
-    return _frozen(x, b.sign(), y, as_cost(p), generator, free=True)
+    return _annealed(x, b.sign(), y, as_cost(p), generator, free=True)
 
 
-def _frozen(x: Tensor, b: Tensor, y: Tensor, cost: Cost, generator: Generator, *, free: bool) -> Tensor:
+def _annealed(x: Tensor, b: Tensor, y: Tensor, cost: Cost, generator: Generator, *, free: bool) -> Tensor:
     used = b > 0
     shift = column_medians(x)
     z, y = x[used] - shift, y - shift
     log_b = b[used].log()
     v = torch.zeros_like(log_b)
     nearest = float(_nearest_cost(z, y, cost))
-    eta = HOT * nearest
+    eta = FIRST_ETA * nearest
     for step in range(STEPS):
         if not nearest > 0:
             return x
-        centres, mass, nearest = _softened(z, v, log_b, y, cost, eta)
+        centres, mass, nearest = _smoothed(z, v, log_b, y, cost, eta)
         if free:
             log_b = mass.clamp(min=LEAST_MASS / len(mass)).log()
         else:
             v += eta * (log_b - mass.log()).clamp(max=RISE)
         noise = torch.randn(z.shape, generator=generator, dtype=torch.float64, device=generator.device)
         z = (centres + (NOISE * cost.root(nearest)) * noise.to(centres)).to(z.dtype)
-        eta = HOT * nearest * (COLD / HOT) ** ((step + 1) / STEPS)
+        eta = FIRST_ETA * nearest * (LAST_ETA / FIRST_ETA) ** ((step + 1) / STEPS)
     result = x.clone()
     result[used] = z + shift
     return result
@@ -85,10 +86,10 @@ def _nearest_cost(x: Tensor, y: Tensor, cost: Cost) -> Tensor:
     return torch.cat([cost.pairwise(block, x).amin(1) for block in torch.split(y, rows)]).double().mean()
 
 
-def _softened(x: Tensor, v: Tensor, log_b: Tensor, y: Tensor, cost: Cost, eta: float) -> tuple[Tensor, Tensor, float]:
-    """Centres (n, d) and mass (n,) of the softened cells, float64, and the mean cost to the nearest point."""
+def _smoothed(x: Tensor, v: Tensor, log_b: Tensor, y: Tensor, cost: Cost, eta: float) -> tuple[Tensor, Tensor, float]:
+    """Centres (n, d) and mass (n,) of the smoothed cells, float64, and the mean cost to the nearest point."""
     n, d = x.shape
-    total, mass, pull = v.new_zeros(n), v.new_zeros(n), v.new_zeros(n, d)
+    total, mass, weighted = v.new_zeros(n), v.new_zeros(n), v.new_zeros(n, d)
     nearest = v.new_zeros(())
     height = (v - v.mean() + log_b * eta).to(x.dtype)[:, None]
     rows = max(16, chunk_elements(x.device) // n)
@@ -102,6 +103,6 @@ def _softened(x: Tensor, v: Tensor, log_b: Tensor, y: Tensor, cost: Cost, eta: f
         if not cost.mean_is_best:
             share *= cost.weight_from_cost(table)
         total += share.sum(1)
-        pull += share @ block
-    centres = torch.where(total[:, None] > 0, pull / total.where(total > 0, 1.0)[:, None], x.double())
+        weighted += share @ block
+    centres = torch.where(total[:, None] > 0, weighted / total.where(total > 0, 1.0)[:, None], x.double())
     return centres, mass / len(y), float(nearest) / len(y)

@@ -2,10 +2,10 @@
 
     x (n, d) points, b (n,) their weights      y (m, d) samples
 
-Points descend to a local minimum from where they begin, and hardly ever pass each other on the way: whoever begins in
-the wrong place stays there. So places are sought first, for points that may take whatever mass they like, and the
-weights are given to them in the order of that mass. On the line, where the plan is known in advance, pairs of weights
-change places as long as that lowers the cost.
+Points descend to a local minimum near their start and hardly ever pass each other, so a heavy point that starts where
+samples are few stays there. Places are therefore found first, for points of free mass, and the weights are given to
+them in the order of that mass. On the line, where the plan is known in advance, pairs of weights are exchanged as long
+as that lowers the cost.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from ...deterministic import running_sum
 from ...transport import Cost, as_cost
 from ...transport.passes import chunk_elements
 
-PAIR_ELEMENTS = 1 << 15  # of a round of exchanges on the line, samples aside
-ROUNDS = 100
-LEAST_GAIN, ENOUGH = 1e-9, 1e-3  # of the cost: of an exchange, and of another order than the one given
+PAIR_ELEMENTS = 1 << 15  # numbers in a round of exchanges on the line; with more points, pairs are nearer to each other
+ROUNDS = 100  # of exchanges; the order after them is taken as it is
+LEAST_GAIN = 1e-9  # of the cost, by an exchange; smaller ones are rounding
+ENOUGH = 1e-3  # of the cost, by another order than the one given, which is kept for less
 
 
 def differ(weights: Tensor) -> bool:

@@ -11,15 +11,15 @@ from ...deterministic import column_medians, running_sum
 from ...sources import Source
 from ...tensors import check_count, check_finite, check_name, normalised
 from ...transport import Cost, as_cost
-from .annealing import anneal, anneal_free
+from .annealing import deterministic_annealing, mass_constrained_annealing
 from .arrangement import differ, order_on_line, placed
 
 Init = Literal["annealed", "random", "kmeans++"]
 POOL = 20  # samples a point among which k-means++ chooses
-ANNEALED = 500  # samples a point on which random points are annealed, if there are few points
+ANNEALED = 500  # samples a point on which random points are annealed, up to ANNEALED_ELEMENTS
 ANNEALED_ELEMENTS = 500_000  # samples times points beyond which there are fewer, down to POOL a point
-ON_LINE = 400_000  # samples along which unequal weights are put in order
-FEWEST = 5  # samples a point below which annealing has nothing to smooth
+ON_LINE = 400_000  # samples on the line among which points of unequal weights are placed
+FEWEST = 5  # samples a point below which random points are not annealed: there is nothing to smooth
 
 
 def check_size(size: Any) -> int:
@@ -67,8 +67,9 @@ def annealed(pool: Tensor, size: int, p: float, generator: Generator, weights: T
     points = points.to(torch.promote_types(points.dtype, torch.float32))
     pool = pool.to(points)
     if not differ(b):
-        return anneal(separated(points, generator), b, pool, p, generator)
-    return placed(anneal_free(separated(points, generator), b, pool, p, generator), b, pool, p)
+        return deterministic_annealing(separated(points, generator), b, pool, p, generator)
+    points = mass_constrained_annealing(separated(points, generator), b, pool, p, generator)
+    return placed(points, b, pool, p)
 
 
 def quantiles(rows: Tensor, b: Tensor, p: float) -> Tensor:

@@ -20,8 +20,9 @@ from ..algorithms import Objective, fixed_point
 from .arrangement import differ, placed
 from .draw import pool_size, separated, start_points
 
-MOST, POINTS = 8, 100  # starts by default: as many as make POINTS points together, but no more than MOST
-STEPS = 5  # on the part of the samples before starts are compared
+POINTS = 100  # of all starts together, by default: 100 // n starts of n points
+MOST = 8  # starts by default, however few their points
+STEPS = 5  # of each start on a part of the samples, after which they are compared
 VALUE = itemgetter(0)
 
 
@@ -84,15 +85,17 @@ class Start:
         if self.restarts is None and pool.shape[1] == 1:  # every start would be the same
             return self._one(source if differ(b) else as_source(pool), generator)
         rows = as_source(pool)
-        value, best = min((self._settled(self._one(rows, generator), b, pool) for _ in range(self._count())), key=VALUE)
+        value, best = min(
+            (self._after_steps(self._one(rows, generator), b, pool) for _ in range(self._count())), key=VALUE
+        )
         while self.init == "annealed" and differ(b):  # cells that have moved show better where which weight belongs
-            trial, points = self._settled(placed(best, b, pool.to(best), self.p), b, pool)
+            trial, points = self._after_steps(placed(best, b, pool.to(best), self.p), b, pool)
             if not trial < value:
                 break
             value, best = trial, points
         return best
 
-    def _settled(self, points: Tensor, b: Tensor, pool: Tensor) -> tuple[float, Tensor]:
+    def _after_steps(self, points: Tensor, b: Tensor, pool: Tensor) -> tuple[float, Tensor]:
         """The lowest value of STEPS steps on the pool, and the points that go with it."""
         objective, tolerance = Objective(b, self.p, self.engine), fixed_point.LOOSEST
         state, pool = fixed_point.init(points, tolerance), pool.to(points)
