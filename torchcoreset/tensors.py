@@ -10,7 +10,7 @@ One rule for points, samples, `init`, sources and files:
   float64 where that does not keep apart what differs (`holds`). Rows that are arrays or tensors keep their dtype.
 - NaN, infinity, complex numbers, text, missing values, rows of several lengths, sparse, nested, quantised and meta
   tensors are errors that name the argument.
-- The default device has no say: what is no tensor is read on the CPU.
+- The default device has no say: other values than tensors are read on the CPU.
 
 Transports are computed in the dtype of the points, half precision in float32, after samples and points have been
 shifted in the wider of their dtypes; see `transport.problem`.
@@ -23,6 +23,7 @@ import operator
 from collections import deque
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from enum import Enum
 from numbers import Integral, Number, Real
 from typing import Any
 
@@ -210,6 +211,14 @@ def normalised(weights: Any, count: int, name: str, device: torch.device | None 
     return w / w.sum()
 
 
+def described(value: Any, *parts: str, **formats: str) -> str:
+    """The repr of a result or a source: `Kind(part, ..., attribute=number, ...)`, numbers in the formats given."""
+    for name, form in formats.items():
+        attribute = getattr(value, name)
+        parts += (f"{name}={format(attribute.value if isinstance(attribute, Enum) else attribute, form)}",)
+    return f"{type(value).__name__}({', '.join(part for part in parts if part)})"
+
+
 def _too_large(largest: float, name: str) -> str:
     return (
         f"{name}: got whole numbers of up to {largest:.3g}; expected them below 2^53 = 9.01e15, where float64 begins "
@@ -265,16 +274,16 @@ def _of_python(values: Any, kind: str, name: str) -> Tensor:
         lengths = {len(value) if isinstance(value, LISTS) else None for value in values}
         found = ", ".join("a number" if length is None else str(length) for length in list(lengths)[:4])
         raise ValueError(
-            f"{name}: got a {kind} that is no table (rows of lengths {found}); expected rows of equal length. Pad or "
-            "cut them."
+            f"{name}: got a {kind} that is not a table (rows of lengths {found}); expected rows of equal length. Pad "
+            "or cut them."
         ) from None
     if array.dtype.kind == "O" and not any(value is None for value in array.flat):
         array = _of_objects(array, name)
     if array.dtype.kind not in "biufc":
         odd = {type(value).__name__ for value in np.asarray(values, dtype=object).flat if not is_number(value)}
         raise ValueError(
-            f"{name}: got a {kind} that is no table of numbers ({', '.join(sorted(odd))} among its values); expected "
-            "numbers only. Encode or leave out what is none."
+            f"{name}: got a {kind} that is not a table of numbers ({', '.join(sorted(odd))} among its values); "
+            "expected numbers only. Encode the others or leave them out."
         )
     if array.dtype.kind == "f" and array.size and float(np.abs(array).max()) >= WHOLE:
         _of_objects(np.asarray(values, dtype=object), name)  # whole numbers beside fractions have become floats
@@ -301,7 +310,7 @@ def _plain(value: Any) -> Any:
 
 
 def _of_objects(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
-    """An array of objects as float64, or as it is if they are no numbers; ValueError for whole ones from 2^53 on."""
+    """An array of objects as float64, or as it is if they are not numbers; ValueError for whole ones from 2^53 on."""
     values = list(array.flat)
     largest = max((abs(int(value)) for value in values if isinstance(value, Integral)), default=0)
     if largest >= WHOLE:

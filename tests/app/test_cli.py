@@ -179,16 +179,16 @@ def test_pictures(folder, options):
         ("build none.npy --size 3", "there is no file 'none.npy'"),
         ("build t.csv --size 3", "--columns: t.csv has columns that are not numbers: kind"),
         ("build t.csv --size 3 --label knid", "did you mean 'kind'?"),
-        ("build t.npz --size 3 --key z", "--key: 'z' is no array of t.npz"),
+        ("build t.npz --size 3 --key z", "--key: 'z' is not an array of t.npz"),
         ("build example:rong --size 3", "did you mean 'ring'?"),
         ("build evil.npy --size 3", "is not a NPY file of numbers"),
-        ("build evil.pt --size 3", "is no .pt file of plain tensors"),
-        ("certify evil.npz t.npy", "is no .npz file of plain arrays"),
+        ("build evil.pt --size 3", "is not a .pt file of plain tensors"),
+        ("certify evil.npz t.npy", "is not a .npz file of plain arrays"),
         ("certify t.npz t.npy", "holds no points"),
         ("compare t.npy", "got no coreset files; name some"),
         ("push some.npz --network math:nothing", "math has no module or function called 'nothing'"),
         ("push some.npz --network math", "expected FILE.py:NAME or MODULE:NAME"),
-        ("push some.npz --network torch.nn:Identity --state evil.pt", "evil.pt is no .pt file of plain tensors"),
+        ("push some.npz --network torch.nn:Identity --state evil.pt", "evil.pt is not a .pt file of plain tensors"),
         ("push some.npz --network torch.nn:Linear(3,2)", "torch.nn has no module or function"),
         ("push some.npz --network torch:det", "--network: it fails on the 3 columns"),
         ("push some.npz --network torch.nn:Identity --label 0", "given without --data"),
@@ -224,8 +224,8 @@ class _Trap:
         ("command: build\ndata: t.npy\nsize: 3\nstandardise: maybe", "expected true or false"),
         ("data: t.npy", "has no key 'command'"),
         ("- 1", "holds no settings"),
-        ("a: [", "is no YAML"),
-        ("command: !!python/object/apply:pathlib.Path.touch [executed]", "is no YAML"),
+        ("a: [", "is not valid YAML"),
+        ("command: !!python/object/apply:pathlib.Path.touch [executed]", "is not valid YAML"),
     ],
 )
 def test_a_wrong_configuration(folder, capsys, text, said):
@@ -354,7 +354,7 @@ def test_a_labelled_run_resumes_and_is_interrupted(folder, capsys, monkeypatch):
 def test_a_damaged_checkpoint_is_no_start(folder, capsys):
     Path("coreset.npz.checkpoint").write_bytes(b"PK nonsense")
     assert main(["build", "t.npy", "--size", "3", "--resume"]) == 2
-    assert "is no checkpoint" in capsys.readouterr().err
+    assert "is not a checkpoint" in capsys.readouterr().err
 
 
 def test_help_version_and_installation(capsys):

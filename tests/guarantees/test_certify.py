@@ -14,8 +14,8 @@ from torch import Tensor
 import torchcoreset as tc
 from tests.data import line, plane
 from torchcoreset.guarantees.certify import TAILS
-from torchcoreset.guarantees.evaluation import cell_statistics as ledger_module
-from torchcoreset.guarantees.evaluation.cell_statistics import CellStatistics, candidates
+from torchcoreset.guarantees.evaluation import cell_statistics as statistics_module
+from torchcoreset.guarantees.evaluation.cell_statistics import CellStatistics, cell_rows
 from torchcoreset.guarantees.evaluation.plan import feasible_plan
 from torchcoreset.testing import NORMAL, UNIFORM
 from torchcoreset.transport.cost import as_cost
@@ -95,7 +95,7 @@ def streamed(x: Tensor, y: Tensor, b: Tensor, v: Tensor, p: float, expected: int
     statistics = CellStatistics(b, expected, expected)
     for rows in y.split(700):
         problem = make_problem(x, rows, p, b, dtype=torch.float64)
-        statistics.add(candidates(problem.y, problem.a.new_ones(len(rows)), make_engine(problem, "auto").hard(v)))
+        statistics.add(cell_rows(problem.y, problem.a.new_ones(len(rows)), make_engine(problem, "auto").hard(v)))
     shifted = x.double() - x.median(0).values.double()
     return feasible_plan(statistics, shifted, v, as_cost(p))
 
@@ -104,7 +104,7 @@ def test_where_points_are_many_a_kept_sample_is_solved(monkeypatch: pytest.Monke
     """The same samples and potential: only the plan is another, and it is nearer to the best."""
     points = torch.randn(40, 2, generator=torch.Generator().manual_seed(2))
     balanced = tc.certify(points, plane, samples=20_000, seed=3)
-    monkeypatch.setattr(ledger_module, "MOST_ELEMENTS", 8 * 40 * 40)  # room for 8 candidates a cell
+    monkeypatch.setattr(statistics_module, "MOST_ELEMENTS", 8 * 40 * 40)  # room for 8 candidates a cell
     solved = tc.certify(points, plane, samples=20_000, seed=3)
     monkeypatch.setattr(certify_module, "KEPT", 0)
     rough = tc.certify(points, plane, samples=20_000, seed=3)
@@ -116,7 +116,7 @@ def test_where_points_are_many_a_kept_sample_is_solved(monkeypatch: pytest.Monke
 
 def test_a_solved_plan_carries_the_images_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """f(y) = 3 y: whatever the plan, its images cost 9 times as much."""
-    monkeypatch.setattr(ledger_module, "MOST_ELEMENTS", 8 * 40 * 40)
+    monkeypatch.setattr(statistics_module, "MOST_ELEMENTS", 8 * 40 * 40)
     found = tc.certify_pushforward(
         torch.randn(40, 2, generator=torch.Generator().manual_seed(2)), plane, lambda y: 3 * y, samples=5000
     )
@@ -133,7 +133,7 @@ def test_memory_does_not_grow_with_samples() -> None:
         rows = torch.randn(20_000, 2, generator=torch.Generator().manual_seed(seed))
         problem = make_problem(x, rows, 2, b, dtype=torch.float64)
         ones = problem.a.new_ones(len(rows))
-        statistics.add(candidates(problem.y, ones, make_engine(problem, "auto").hard(torch.zeros_like(b))))
+        statistics.add(cell_rows(problem.y, ones, make_engine(problem, "auto").hard(torch.zeros_like(b))))
     assert statistics.total == 400_000
     assert len(statistics.finish().cell) <= 10 * (16 + 8 * 320)
 

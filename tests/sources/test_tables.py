@@ -258,8 +258,8 @@ def test_repr():
         (pd.DataFrame({"a": [1, None]}).astype("Int64"), "dtype object|1 of 2 rows hold NaN"),
         (np.array(["2020-01-01"], dtype="datetime64[D]"), "not all numbers. Encode or drop"),
         (np.ma.masked_equal(np.arange(3.0), 1.0), "samples: got masked values"),
-        ([[1, 2], [3]], "samples: got a list that is no table .* expected rows of equal length"),
-        ([1.0, None], "samples: got a list that is no table"),
+        ([[1, 2], [3]], "samples: got a list that is not a table .* expected rows of equal length"),
+        ([1.0, None], "samples: got a list that is not a table"),
     ],
     ids=str,
 )

@@ -148,7 +148,7 @@ def _short_warnings() -> Iterator[None]:
         note("warning: " + " ".join(str(message).split()))
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what libraries deprecate is no concern of who types a command
+        warnings.simplefilter("ignore")  # deprecations of libraries do not concern users of a command
         warnings.filterwarnings("default", category=UserWarning)
         warnings.showwarning = show
         yield

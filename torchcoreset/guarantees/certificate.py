@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from ..tensors import described
+
 ASYMPTOTIC = {
     "clt": "the confidence holds in the limit of many samples (central limit theorem, finite variance)",
     "bernstein": "nothing: the confidence holds for every number of samples, if the bound on the cost is true",
@@ -69,7 +71,6 @@ class Certificate:
 
     def __repr__(self) -> str:
         worth = f" (worth {self.effective_samples:.0f})" if self.effective_samples < 0.999 * self.samples else ""
-        return (
-            f"Certificate({self.lower:.6g} <= W_{self.p:g} <= {self.upper:.6g}, confidence={self.confidence:g}, "
-            f"samples={self.samples}{worth}, gap={self.gap:.1e}, method={self.method})"
-        )
+        interval = f"{self.lower:.6g} <= W_{self.p:g} <= {self.upper:.6g}"
+        samples = f"samples={self.samples}{worth}"
+        return described(self, interval, f"confidence={self.confidence:g}", samples, gap=".1e", method="")

@@ -67,23 +67,23 @@ from ..tensors import check_count, is_real
 from ..transport import Cost, Problem, as_cost, make_problem
 from ..transport.passes import LaguerreCells, check_engine, chunk_elements, make_engine
 from ..transport.ranks import Ranks, agree, as_ranks, mark, told_to
-from .bounds import Moments, bernstein, clt, hoeffding, warn_of_weights
+from .bounds import WeightedMoments, bernstein, clt, hoeffding, warn_of_weights
 from .certificate import ASYMPTOTIC, UNSEEN, Certificate
 from .evaluation import (
     WHY,
-    Candidates,
+    CellRows,
     CellStatistics,
     Fitted,
     FreshRows,
     Plan,
     Rows,
     SharedRows,
-    candidates,
+    cell_rows,
     feasible_plan,
     fit_potential,
     generator_of,
     joined,
-    solved_plan,
+    near_optimal_plan,
 )
 from .points import Points, check_dimension, read_points, saw_the_source
 
@@ -100,7 +100,7 @@ SEEN = (
 
 
 RESAMPLED = (
-    "source: the sampler of this DataLoader draws rows with replacement, or some more likely than others. They are no "
+    "source: the sampler of this DataLoader draws rows with replacement, or some more likely than others. They are not "
     "fresh samples, and an interval from them would be too short; expected each row once. Give the dataset itself: "
     "as_source(dataset, weights) takes the weights of a WeightedRandomSampler. If the dataset makes new independent "
     "samples at every reading, give iter(loader)."
@@ -155,7 +155,7 @@ def certify(
 
     Raises:
         TypeError, ValueError: unusable arguments or samples, named; a sample that breaks `bound`; a loader whose
-            sampler draws with replacement, whose rows are no fresh samples.
+            sampler draws with replacement, whose rows are not fresh samples.
         RankError: another rank failed, has other points or settings, or did not call within the group's timeout.
 
     Warns:
@@ -175,10 +175,8 @@ def certify(
     ranks = as_ranks(group)
     with told_to(ranks, "certify"):
         cost = as_cost(p)
-        check_confidence(confidence)
-        check_count(samples, "samples")
+        check_settings(confidence, samples, engine)
         check_bound(bound)
-        check_engine(engine)
     settings = {"p": p, "confidence": confidence, "samples": samples, "bound": bound, "engine": engine}
     points, read = inputs(ranks, "certify", coreset, source, settings)
     with solver_modes():
@@ -197,7 +195,7 @@ class Pass:
         weights: (k,) of all rows that were used, on all ranks; None if the source has none.
     """
 
-    moments: Moments
+    moments: WeightedMoments
     plan: Plan
     fitted: Fitted
     weights: Tensor | None
@@ -275,11 +273,11 @@ def one_pass(
     fitted = fit_potential(points, fresh, cost, samples, engine)
     left = fresh.expected(samples)
     uneven = fitted.rows.size * float(fitted.rows.w.square().sum() / fitted.rows.w.sum() ** 2)
-    statistics, moments = CellStatistics(points.b, max(left, 1), fitted.samples, uneven), Moments()
+    statistics, moments = CellStatistics(points.b, max(left, 1), fitted.samples, uneven), WeightedMoments()
     weights = [fitted.rows.w]
     visit = look(fitted, fresh) if look is not None else None
     keep = statistics.short and left * points.x.shape[1] <= KEPT
-    kept: list[Candidates] = []
+    kept: list[CellRows] = []
 
     def read() -> tuple[CellStatistics, tuple[()]]:
         for seen in _seen(points, fresh.batches(samples), fitted.v, cost, engine, bound, moments, visit):
@@ -308,7 +306,7 @@ def one_pass(
     x = points.x.double()
     error = moments.standard_error
     if keep:
-        plan = solved_plan(
+        plan = near_optimal_plan(
             statistics, joined(kept), x, fitted.v, cost, engine, image, error, ranks, weighted=fresh.weighted
         )
     else:
@@ -323,9 +321,9 @@ def _seen(
     cost: Cost,
     engine: str,
     bound: float | None,
-    moments: Moments,
+    moments: WeightedMoments,
     visit: Visit | None,
-) -> Iterator[Candidates]:
+) -> Iterator[CellRows]:
     """The samples of each batch with their cells, after f_v of them has entered the moments."""
     for rows, mass in batches:
         check_dimension(points, rows)
@@ -336,7 +334,7 @@ def _seen(
             check_costs(problem, bound)
         moments.add(cells.cost - v[cells.cell], mass)
         found = visit(Batch(rows, mass, cells)) if visit is not None else None
-        yield candidates(rows.double(), mass, cells, *(found or ()))
+        yield cell_rows(rows.double(), mass, cells, *(found or ()))
 
 
 def make_certificate(passed: Pass, cost: Cost, confidence: float, bound: float | None) -> Certificate:
@@ -389,6 +387,15 @@ def check_costs(problem: Problem, bound: float) -> None:
             f"bound: got {bound:g}, and a sample is at a cost |y - x|^p of {largest:g} from a point; expected a bound "
             "on all of them. Give a true bound, or None for the central limit theorem."
         )
+
+
+def check_settings(confidence: float, samples: int, engine: str, lipschitz: float | None = None) -> None:
+    """Raise ValueError unless these can be settings of a certificate; a Lipschitz constant may be unknown."""
+    check_confidence(confidence)
+    check_count(samples, "samples")
+    check_engine(engine)
+    if lipschitz is not None and not (is_real(lipschitz) and 0 <= lipschitz < math.inf):
+        raise ValueError(f"lipschitz: got {lipschitz!r}; expected a finite constant >= 0, or None.")
 
 
 def check_confidence(confidence: float) -> None:

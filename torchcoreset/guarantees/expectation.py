@@ -36,13 +36,13 @@ from torch import Generator, Tensor
 
 from ..modes import solver_modes
 from ..sources import make_generator
-from ..tensors import check_count, is_real
+from ..tensors import check_count, described
 from ..transport import DISTANCE, make_problem
-from ..transport.passes import check_engine, make_engine
+from ..transport.passes import make_engine
 from ..transport.ranks import Ranks, agree, as_ranks, mark, told_to
-from .bounds import Moments, hall, size_of
+from .bounds import WeightedMoments, hall, size_of
 from .certificate import Certificate
-from .certify import FEWEST, Batch, check_confidence, inputs, make_certificate, one_pass
+from .certify import FEWEST, Batch, check_settings, inputs, make_certificate, one_pass
 from .evaluation import WHY, Fitted, FreshRows
 from .maps import Map, at_rest, values_of
 from .points import Points
@@ -82,10 +82,10 @@ class ExpectationError:
     lipschitz_bound: float | None
 
     def __repr__(self) -> str:
-        bound = "" if self.lipschitz_bound is None else f", L W_1={self.lipschitz_bound:.6g}"
-        return (
-            f"ExpectationError({self.lower:.6g} <= |E_mu f - E_nu f| <= {self.upper:.6g}, error={self.error:.6g}, "
-            f"confidence={self.confidence:g}, evaluations={self.evaluations}{bound})"
+        interval = f"{self.lower:.6g} <= |E_mu f - E_nu f| <= {self.upper:.6g}"
+        shown = {"error": ".6g", "confidence": "g", "evaluations": ""}
+        return described(
+            self, interval, **shown, **({} if self.lipschitz_bound is None else {"lipschitz_bound": ".6g"})
         )
 
 
@@ -131,12 +131,8 @@ def expectation_error(
     """
     ranks = as_ranks(group)
     with told_to(ranks, "expectation_error"):
-        check_confidence(confidence)
-        check_count(samples, "samples")
+        check_settings(confidence, samples, engine, lipschitz)
         calls = _calls(evaluations, samples)
-        if lipschitz is not None and not (is_real(lipschitz) and 0 <= lipschitz < math.inf):
-            raise ValueError(f"lipschitz: got {lipschitz!r}; expected a finite constant >= 0, or None.")
-        check_engine(engine)
     settings = {
         "confidence": confidence, "samples": samples, "evaluations": calls, "lipschitz": lipschitz, "engine": engine
     }  # fmt: skip
@@ -201,7 +197,7 @@ class _DoubleSample:
         self.f, self.points, self.calls, self.engine = f, points, calls, engine
         self.at_points = values_of(f, points.x)
         self.beta = 0.0
-        self.plain, self.proxy = Moments(), Moments()
+        self.plain, self.proxy = WeightedMoments(), WeightedMoments()
         self.called: list[tuple[Tensor, Tensor, Tensor]] = []  # weights, f and g where f was called
 
     def start(self, fitted: Fitted, fresh: FreshRows) -> Callable[[Batch], None]:

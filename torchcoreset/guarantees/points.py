@@ -19,7 +19,7 @@ class Points:
     Attributes:
         x: (n, d), detached, in their own dtype.
         b: (n,) weights, float64, positive, sum 1.
-        built_on: mark of the finite source that they were built on, if it is known.
+        built_on: fingerprint of the finite source that they were built on, if it is known.
     """
 
     x: Tensor

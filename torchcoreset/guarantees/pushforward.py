@@ -25,13 +25,13 @@ from torch import Generator, Tensor, nn
 from ..deterministic import mass_by_cell
 from ..modes import solver_modes
 from ..sources import make_generator
-from ..tensors import check_count, is_real
+from ..tensors import described
 from ..transport import Cost, as_cost, make_problem, solve
-from ..transport.passes import check_engine, make_engine
+from ..transport.passes import make_engine
 from ..transport.ranks import Ranks, agree, as_ranks, mark, told_to
-from .bounds import Moments
+from .bounds import WeightedMoments
 from .certificate import Certificate
-from .certify import Batch, Pass, check_confidence, inputs, make_certificate, one_pass
+from .certify import Batch, Pass, check_settings, inputs, make_certificate, one_pass
 from .evaluation import WHY, Fitted, FreshRows
 from .lipschitz import lipschitz_constant
 from .maps import Map, at_rest, image_of
@@ -58,11 +58,10 @@ class PushforwardCertificate:
     lipschitz_upper: float | None
 
     def __repr__(self) -> str:
-        bound = "" if self.lipschitz_upper is None else f", L W={self.lipschitz_upper:.6g}"
-        return (
-            f"PushforwardCertificate({self.lower:.6g} <= W_{self.image.p:g}(f#nu, f#mu) <= {self.upper:.6g}, "
-            f"confidence={self.image.confidence:g}, samples={self.image.samples}{bound})"
-        )
+        interval = f"{self.lower:.6g} <= W_{self.image.p:g}(f#nu, f#mu) <= {self.upper:.6g}"
+        bound = "" if self.lipschitz_upper is None else f"L W={self.lipschitz_upper:.6g}"
+        confidence = f"confidence={self.image.confidence:g}"
+        return described(self, interval, confidence, f"samples={self.image.samples}", bound)
 
 
 def certify_pushforward(
@@ -110,11 +109,7 @@ def certify_pushforward(
     ranks = as_ranks(group)
     with told_to(ranks, "certify_pushforward"):
         cost = as_cost(p)
-        check_confidence(confidence)
-        check_count(samples, "samples")
-        check_engine(engine)
-        if lipschitz is not None and not (is_real(lipschitz) and 0 <= lipschitz < float("inf")):
-            raise ValueError(f"lipschitz: got {lipschitz!r}; expected a finite constant >= 0, or None.")
+        check_settings(confidence, samples, engine, lipschitz)
     settings = {"p": p, "confidence": confidence, "samples": samples, "lipschitz": lipschitz, "engine": engine}
     points, read = inputs(ranks, "certify_pushforward", coreset, source, settings)
     with solver_modes(), at_rest(network):
@@ -147,7 +142,7 @@ class _Images:
 
     def __init__(self, network: Map, image: Points, cost: Cost, engine: str) -> None:
         self.network, self.image, self.cost, self.engine = network, image, cost, engine
-        self.moments = Moments()
+        self.moments = WeightedMoments()
         self.w = self.mass = torch.zeros_like(image.b)
 
     def start(self, fitted: Fitted, fresh: FreshRows) -> Callable[[Batch], tuple[Tensor, Tensor]]:

@@ -1,7 +1,7 @@
-"""What to do before a run, and what to know after it, in plain words.
+"""Planning of a build, and diagnosis of its result.
 
 size_for    how many points a distance takes        growth    the fit behind it
-preflight   memory and time of a build              doctor    what a finished coreset suffers from
+preflight   memory and time of a build              doctor    diagnosis of a finished coreset
 """
 
 from .diagnose import Finding, Report, doctor

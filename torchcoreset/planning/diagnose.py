@@ -1,4 +1,4 @@
-"""`doctor`: what a user should know of a finished coreset, in plain words."""
+"""Diagnosis of a finished coreset: `doctor` checks what a user should know, in plain words."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def doctor(
     samples: int = 20_000,
     seed: int | torch.Generator = 0,
 ) -> Report:
-    """Look at a coreset with fresh eyes: masses, duplicates, tails, precision, scales, status.
+    """Diagnose a coreset: status, cell masses, empty cells, duplicates, tails, precision, scales.
 
     Solves one transport between the points and samples of the source.
 
@@ -91,7 +91,7 @@ def doctor(
         `Report`: a finding for each topic.
 
     Raises:
-        TypeError: `result` is no coreset.
+        TypeError: `result` is not a coreset.
         ValueError: the samples do not fit the points.
 
     Example:

@@ -137,7 +137,7 @@ def _table_or_dataset(source: Any, weights: Any, layout: Layout) -> Source | Non
         return TensorSource(float_tensor(source, "samples"), weights, layout)
     if type(source) is TensorDataset:  # a subclass may transform its rows
         return TensorSource(source.tensors, weights, layout)
-    # Datasets of other libraries are no torch Datasets; `__getitems__` tells them from iterables of batches.
+    # Datasets of other libraries are not torch Datasets; `__getitems__` tells them from iterables of batches.
     if _is_dataset(source) or hasattr(source, "__getitems__"):
         return DatasetSource(source, weights, layout)
     return None

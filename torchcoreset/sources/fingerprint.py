@@ -1,4 +1,4 @@
-"""By what rows a finite source is known again: so that nobody certifies a coreset on the data that built it."""
+"""A fingerprint of a finite source, by which `certify` notices that its rows have built the coreset."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def fingerprint_of(source: Source) -> str | None:
     """A short hash of the size and of 64 evenly spaced rows of a table or dataset; None for any other source.
 
     Of a file the rows are those of its first block: others would ask for a reading of all that comes before. A copy of
-    the same values has the same mark; rows that are changed at random on reading have none to rely on.
+    the same values has the same fingerprint; rows that are changed at random on reading have none to rely on.
 
     Example:
         >>> import torch

@@ -39,7 +39,7 @@ class Pushforward(Source):
         network: f.
 
     Raises:
-        TypeError: `source` is no source, or `network` cannot be called.
+        TypeError: `source` cannot be read, or `network` cannot be called.
         ValueError: `batch_size` is not a positive integer; on reading, f returns another number of rows or rows
             that cannot be used, or has parameters that wait for a first batch.
 
@@ -90,8 +90,8 @@ class Pushforward(Source):
         self.dimension = check_dimension(image, self.dimension, "network output")
         return image
 
-    def __repr__(self) -> str:
-        return f"{super().__repr__()[:-1]}, source={self.source!r}, network={type(self.network).__name__})"
+    def _parts(self) -> tuple[str, ...]:
+        return f"source={self.source!r}", f"network={type(self.network).__name__}"
 
 
 def apply_network(

@@ -77,8 +77,8 @@ class DistributionSource(EndlessSource):
     def _sample(self, count: int) -> Tensor:
         return self._distribution.sample((count,))
 
-    def __repr__(self) -> str:
-        return f"{super().__repr__()[:-1]}, distribution={type(self._distribution).__name__})"
+    def _parts(self) -> tuple[str, ...]:
+        return (f"distribution={type(self._distribution).__name__}",)
 
 
 class CallableSource(EndlessSource):
@@ -111,6 +111,5 @@ class CallableSource(EndlessSource):
                 "what a network makes of samples, give Pushforward(source, network)."
             ) from error
 
-    def __repr__(self) -> str:
-        name = getattr(self._sampler, "__name__", type(self._sampler).__name__)
-        return f"{super().__repr__()[:-1]}, sampler={name})"
+    def _parts(self) -> tuple[str, ...]:
+        return (f"sampler={getattr(self._sampler, '__name__', type(self._sampler).__name__)}",)

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 from torch import Generator, Tensor
 
+from ..tensors import described
+
 
 class Source(abc.ABC):
     """A distribution that can only be sampled.
@@ -23,7 +25,7 @@ class Source(abc.ABC):
         idle: rows of weight zero, which no draw gives.
         mass: sum of the weights as they were given; 0 without weights.
         resampled: whether a pass is known to give rows more than once, or some more likely than others, as the
-            samplers of loaders can; its rows are no independent samples then.
+            samplers of loaders can; its rows are not independent samples then.
         endless: whether the source can never run out (distributions and callables). False says nothing about
             loaders and iterators of unknown length.
     """
@@ -108,14 +110,14 @@ class Source(abc.ABC):
             UserWarning: an iterator ended before `limit` rows.
         """
 
+    def _parts(self) -> tuple[str, ...]:
+        """What `repr` says beside the size."""
+        return ()
+
     def __repr__(self) -> str:
-        size = "endless" if self.endless else _known(self.size)
-        return f"{type(self).__name__}(size={size}, dimension={_known(self.dimension)})"
+        size, dimension = ("unknown" if number is None else number for number in (self.size, self.dimension))
+        return described(self, f"size={'endless' if self.endless else size}", f"dimension={dimension}", *self._parts())
 
 
 class SourceExhausted(ValueError):
     """An iterator has given all its batches, and none is left for this call."""
-
-
-def _known(number: int | None) -> str:
-    return "unknown" if number is None else str(number)

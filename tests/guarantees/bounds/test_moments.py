@@ -1,4 +1,4 @@
-"""Moments of a stream, and the widths of intervals."""
+"""WeightedMoments of a stream, and the widths of intervals."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from torchcoreset.guarantees.bounds.interval import bernstein, clt, hall, hoeffding, student
-from torchcoreset.guarantees.bounds.moments import Moments
+from torchcoreset.guarantees.bounds.moments import WeightedMoments
 
 
-def moments(values: Tensor, weights: Tensor | None = None) -> Moments:
-    found = Moments()
+def moments(values: Tensor, weights: Tensor | None = None) -> WeightedMoments:
+    found = WeightedMoments()
     found.add(values, torch.ones(len(values)) if weights is None else weights)
     return found
 
@@ -23,7 +23,7 @@ def test_batches_give_what_the_whole_gives(weighted: bool) -> None:
     generator = torch.Generator().manual_seed(0)
     values = 1e6 + torch.randn(1000, generator=generator, dtype=torch.float64).exp()
     weights = torch.rand(1000, generator=generator, dtype=torch.float64) if weighted else torch.ones(1000)
-    found = Moments()
+    found = WeightedMoments()
     for batch, w in zip(values.split([1, 300, 0, 699]), weights.split([1, 300, 0, 699]), strict=True):
         found.add(batch, w)
     w = weights.double() / weights.sum()
@@ -47,7 +47,7 @@ def test_the_scale_of_the_numbers_is_no_matter(scale: float) -> None:
     assert found.standard_error == pytest.approx(scale * expected.standard_error, rel=1e-12)
     assert (found.asymmetry, found.tail_share) == pytest.approx((expected.asymmetry, expected.tail_share), rel=1e-9)
     assert bernstein(found, 0.05, 60 * scale) == pytest.approx(scale * bernstein(expected, 0.05, 60), rel=1e-12)
-    both, whole = Moments(), torch.cat((values, scale * values))
+    both, whole = WeightedMoments(), torch.cat((values, scale * values))
     both.add(values, torch.ones(200))
     both.add(scale * values, torch.ones(200))
     assert both.mean == pytest.approx(float(whole.mean()), rel=1e-12)

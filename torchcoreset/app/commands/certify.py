@@ -118,8 +118,8 @@ def check_columns(held: CoresetFile, table: Table, name: str) -> None:
 
 def fresh_rows(held: CoresetFile, table: Table, *, quiet: bool) -> Source:
     """Rows of the table that the build has not seen: those held out of it, or all rows of another table."""
-    mark = held.metadata.get("data_mark")
-    if mark is None or mark != table.fingerprint:
+    fingerprint = held.metadata.get("data_mark")
+    if fingerprint is None or fingerprint != table.fingerprint:
         return table.source
     share = held.metadata.get("hold_out")
     if share:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,12 @@ PACKAGES = {
     "scikit-learn": "the estimator and example:digits",
     "tqdm": "progress bars",
 }
+
+# What is printed of a coreset's metadata, beside size, distance and columns.
+SHOWN = (
+    "data", "row_weights", "row_weights_are", "rows", "hold_out", "algorithm", "steps", "status", "seed",
+    "distance_unit", "version",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,24 +76,10 @@ def _coreset(name: str, held: CoresetFile) -> Outcome:
         low, high = held.metadata["bounds"]
         lines.append(f"W{held.metadata['p']:g} to the rows of the build: {high:.6g}, at least {low:.6g}")
     if held.labels is not None:
-        labels, counts = np.unique(held.labels, return_counts=True)
-        record["points_of_class"] = dict(zip(map(str, labels.tolist()), counts.tolist(), strict=True))
-        lines.append("points of each class: " + ", ".join(f"{k}: {v}" for k, v in record["points_of_class"].items()))
+        record["points_of_class"] = _counts(held.labels)
+        lines.append(f"points of each class: {_listed(record['points_of_class'])}")
     lines.append(f"columns: {_shortened(held.columns)}")
-    told = (
-        "data",
-        "row_weights",
-        "row_weights_are",
-        "rows",
-        "hold_out",
-        "algorithm",
-        "steps",
-        "status",
-        "seed",
-        "distance_unit",
-        "version",
-    )
-    lines += [f"{key.replace('_', ' ')}: {known[key]}" for key in told if known.get(key) is not None]
+    lines += [f"{key.replace('_', ' ')}: {known[key]}" for key in SHOWN if known.get(key) is not None]
     return Outcome(record | {"columns": held.columns}, lines)
 
 
@@ -95,11 +88,9 @@ def _table(settings: InfoSettings) -> Outcome:
     scaling = Scaling.of(table.source)
     lines = [f"{table.name}: table of {table.rows:,} rows and {len(table.columns)} columns of features"]
     width = max(len(name) for name in table.columns[:20])
+    columns = zip(table.columns, scaling.mean.tolist(), scaling.deviation.tolist(), strict=True)
     lines += [
-        f"  {name:{width}}  mean {mean:.5g}, deviation {deviation:.5g}"
-        for name, mean, deviation in list(
-            zip(table.columns, scaling.mean.tolist(), scaling.deviation.tolist(), strict=True)
-        )[:20]
+        f"  {name:{width}}  mean {mean:.5g}, deviation {deviation:.5g}" for name, mean, deviation in islice(columns, 20)
     ]
     if len(table.columns) > 20:
         lines.append(f"  and {len(table.columns) - 20} more")
@@ -109,9 +100,8 @@ def _table(settings: InfoSettings) -> Outcome:
     if ratio > 10:
         lines.append(f"The widest column spreads {ratio:.3g} times as wide as the narrowest: consider --standardise.")
     if table.labels is not None:
-        labels, counts = np.unique(table.labels, return_counts=True)
-        record["rows_of_class"] = dict(zip(map(str, labels.tolist()), counts.tolist(), strict=True))
-        lines.append("rows of each class: " + ", ".join(f"{k}: {v}" for k, v in record["rows_of_class"].items()))
+        record["rows_of_class"] = _counts(table.labels)
+        lines.append(f"rows of each class: {_listed(record['rows_of_class'])}")
     if settings.size is not None:
         needed = tc.preflight(table.source, settings.size)
         record["preflight"] = {"memory": needed.memory, "seconds": needed.seconds, "advice": list(needed.advice)}
@@ -145,6 +135,16 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
+
+
+def _counts(labels: Any) -> dict[str, int]:
+    """How often each label occurs."""
+    found, counts = np.unique(labels, return_counts=True)
+    return dict(zip(map(str, found.tolist()), counts.tolist(), strict=True))
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{label}: {count}" for label, count in counts.items())
 
 
 def _shortened(names: list[str]) -> str:

@@ -31,7 +31,7 @@ class PushSettings(Common):
     state: str | None = option(".pt file with the state_dict of the network", None, metavar="FILE")
     out: str = option("file to write: .npz, .pt, .safetensors, .csv or .parquet", "image.npz", metavar="FILE")
     data: str | None = option("table of fresh rows: certifies the image on them", None, metavar="FILE")
-    label: str | int | None = option("with --data: column that is no feature", None, metavar="NAME")
+    label: str | int | None = option("with --data: column that is not a feature", None, metavar="NAME")
     weights: str | int | None = option("with --data: column of row weights", None, metavar="NAME")
     weights_are: Literal["importance", "counts"] | None = option(
         "with --data: what they mean: importance, or counts of rows alike (importance)", None
@@ -148,7 +148,9 @@ def _load_state(network: Any, state: str) -> None:
     try:
         held = load_tensors(state)
     except Exception as error:  # torch raises pickle, zip and its own errors, some of which advise to trust the file
-        raise UsageError(f"--state: {state} is no .pt file of plain tensors; save `network.state_dict()`.") from error
+        raise UsageError(
+            f"--state: {state} is not a .pt file of plain tensors; save `network.state_dict()`."
+        ) from error
     try:
         network.load_state_dict(held)
     except (RuntimeError, TypeError, AttributeError) as error:

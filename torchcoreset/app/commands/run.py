@@ -29,7 +29,7 @@ def read_config(settings: RunSettings, commands: Mapping[str, type[Any]]) -> tup
         commands: the settings of each command that a file may name.
 
     Raises:
-        UsageError: no such file, no YAML, an unknown command or key (with the nearest one), a wrong value.
+        UsageError: no such file, invalid YAML, an unknown command or key (with the nearest one), a wrong value.
     """
     path = Path(settings.config)
     if not path.is_file():
@@ -37,7 +37,7 @@ def read_config(settings: RunSettings, commands: Mapping[str, type[Any]]) -> tup
     try:
         held = yaml.safe_load(path.read_text("utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"CONFIG: {path} is no YAML ({' '.join(str(error).split())}).") from error
+        raise UsageError(f"CONFIG: {path} is not valid YAML ({' '.join(str(error).split())}).") from error
     if not isinstance(held, dict):
         raise UsageError(f"CONFIG: {path} holds no settings; expected lines such as `command: build`.")
     values = dict(held)

@@ -1,7 +1,7 @@
-"""Where a run has got to, on disk: whole at any moment, so that a killed run can be taken up again.
+"""Progress of a run on disk, complete at any moment, so that a killed run can be resumed.
 
 A checkpoint is the file OUT.checkpoint beside the output: points of each class (of the one class, if there are no
-labels), the number of steps done, and the settings of the run, so that another run does not take it for its own.
+labels), the number of steps done, and the settings of the run, so that a run with other settings refuses it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ..settings import UsageError
 
 
 @dataclass
-class Progress:
-    """What is known of the points of one class.
+class ClassProgress:
+    """Progress on the points of one class.
 
     Attributes:
         points: (n, d) the result so far, in the units of the run.
@@ -46,7 +46,7 @@ class Checkpoint:
 
     Attributes:
         path: of the file.
-        run: settings that decide what is computed; a checkpoint with others is not taken up.
+        run: settings that decide what is computed; a checkpoint with others is refused.
         every: seconds between two writings, at least.
         classes: by label; the label of a run without labels is None.
     """
@@ -54,12 +54,12 @@ class Checkpoint:
     path: Path
     run: dict[str, Any]
     every: float
-    classes: dict[Any, Progress] = field(default_factory=dict)
+    classes: dict[Any, ClassProgress] = field(default_factory=dict)
     _written: float = field(default=-float("inf"), repr=False)
     _before: dict[Any, int] = field(default_factory=dict, repr=False)
 
     def load(self) -> bool:
-        """Take up what is on disk, if there is any; whether there was.
+        """Read the file; False if there is none.
 
         Raises:
             UsageError: the file is damaged or belongs to a run with other settings.
@@ -71,12 +71,14 @@ class Checkpoint:
                 state = json.loads(str(held["state"]))
                 points = [torch.from_numpy(held[f"points{k}"]) for k in range(len(state["classes"]))]
                 found = [
-                    (entry["label"], Progress(x, entry["value"], entry["lower"], entry["samples"], entry["steps"]))
+                    (entry["label"], ClassProgress(x, entry["value"], entry["lower"], entry["samples"], entry["steps"]))
                     for entry, x in zip(state["classes"], points, strict=True)
                 ]
                 run = dict(state["run"])
         except Exception as error:  # zip, zlib, numpy and JSON raise errors of many kinds for a damaged file
-            raise UsageError(f"--resume: {self.path} is no checkpoint ({error}). Remove it to begin anew.") from error
+            raise UsageError(
+                f"--resume: {self.path} is not a checkpoint ({error}). Remove it to begin anew."
+            ) from error
         for name, ours in self.run.items():
             theirs = run.get(name)
             if theirs != ours:
@@ -93,12 +95,12 @@ class Checkpoint:
         """After a step of a class; the file is written if the last writing was long enough ago."""
         assert step.points is not None  # callbacks get points
         done = self._before.get(label, 0) + step.step + 1
-        self.classes[label] = Progress(step.points, step.value, step.lower, step.samples, done)
+        self.classes[label] = ClassProgress(step.points, step.value, step.lower, step.samples, done)
         if time.monotonic() - self._written >= self.every:
             self.write()
 
     def write(self) -> None:
-        """Put what is known on disk, in one step."""
+        """Replace the file with the current progress."""
         entries = [
             {"label": label, "value": c.value, "lower": c.lower, "samples": c.samples, "steps": c.steps}
             for label, c in self.classes.items()
@@ -110,5 +112,5 @@ class Checkpoint:
         self._written = time.monotonic()
 
     def remove(self) -> None:
-        """The run is done."""
+        """Remove the file, after the run."""
         self.path.unlink(missing_ok=True)

@@ -144,9 +144,9 @@ def _metadata(text: str, path: Path) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise UsageError(f"{path}: its metadata is no JSON ({error}).") from error
+        raise UsageError(f"{path}: its metadata is not valid JSON ({error}).") from error
     if not isinstance(found, dict):
-        raise UsageError(f"{path}: its metadata is no JSON object.")
+        raise UsageError(f"{path}: its metadata is not a JSON object.")
     return found
 
 
@@ -169,7 +169,7 @@ def _table(held: CoresetFile) -> dict[str, NDArray[Any]]:
 
 
 def _weight_name(names: Iterable[str]) -> str:
-    """What the column of weights is called, which no column of the data may be."""
+    """The name for the column of weights: one that the data have not taken."""
     free = [name for name in (WEIGHT, SPARE) if name not in names]
     if not free:
         raise UsageError(

@@ -54,7 +54,7 @@ class Table:
         labels: (rows,) numbers or text, or None.
         label: name of their column, or None.
         weights: name of the column of weights, or None.
-        fingerprint: by which the rows are known again.
+        fingerprint: of the rows, so that `certify` notices when they built the coreset.
     """
 
     name: str
@@ -228,11 +228,11 @@ def load_arrays(path: Path) -> dict[str, Any]:
         try:
             return load_npz(path)
         except Exception as error:  # zip, zlib, numpy and its parser raise errors of many kinds for a damaged file
-            raise UsageError(f"{path} is no .npz file of plain arrays ({error}).") from error
+            raise UsageError(f"{path} is not a .npz file of plain arrays ({error}).") from error
     try:
         held = load_tensors(path)
     except Exception as error:  # torch raises pickle, zip and its own errors; none of them says more than this
-        raise UsageError(f"{path} is no .pt file of plain tensors; save a tensor, or a dict of tensors.") from error
+        raise UsageError(f"{path} is not a .pt file of plain tensors; save a tensor, or a dict of tensors.") from error
     if isinstance(held, Tensor):
         return {"data": _as_array(held)}
     if not isinstance(held, dict):
@@ -250,7 +250,7 @@ def _main_array(arrays: dict[str, Any], key: str | None, path: Path) -> str:
     tables = [name for name, array in arrays.items() if isinstance(array, np.ndarray) and array.ndim > 0]
     if key is not None:
         if key not in tables:
-            raise UsageError(f"--key: {key!r} is no array of {path.name}{nearest(key, tables)}")
+            raise UsageError(f"--key: {key!r} is not an array of {path.name}{nearest(key, tables)}")
         return key
     usual = [name for name in USUAL if name in tables]
     if usual or len(tables) == 1:

@@ -1,4 +1,4 @@
-"""Columns made alike, and made what they were: y -> (y - mean) / deviation."""
+"""Standardised columns, (y - mean) / deviation, and back."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 """
 
 from .interval import bernstein, clt, hall, hoeffding
-from .moments import Moments, size_of
+from .moments import WeightedMoments, size_of
 from .weights import warn_of_weights
 
-__all__ = ["Moments", "bernstein", "clt", "hall", "hoeffding", "size_of", "warn_of_weights"]
+__all__ = ["WeightedMoments", "bernstein", "clt", "hall", "hoeffding", "size_of", "warn_of_weights"]

@@ -25,10 +25,10 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-from .moments import Moments
+from .moments import WeightedMoments
 
 
-def clt(moments: Moments, delta: float, *, above: bool) -> float:
+def clt(moments: WeightedMoments, delta: float, *, above: bool) -> float:
     """What to add above, or subtract below, the mean; asymptotic."""
     z = NormalDist().inv_cdf(1 - delta)
     asymmetry = moments.asymmetry if above else -moments.asymmetry
@@ -58,7 +58,7 @@ def _skewed(z: float, g: float) -> float:
     return 3 / g * (math.copysign(abs(cube) ** (1 / 3), cube) - 1)
 
 
-def bernstein(moments: Moments, delta: float, bound: float, heaviest: float | None = None) -> float:
+def bernstein(moments: WeightedMoments, delta: float, bound: float, heaviest: float | None = None) -> float:
     """What to subtract below the mean of numbers within a range of length `bound`; infinite if weights are too uneven.
 
     With s = D - t and W = sum w, the equation is (W s / m - c)^2 = q (S_22 + 2 s S_21 + s^2 (S_20 - W^2 / m)), where
@@ -77,7 +77,7 @@ def bernstein(moments: Moments, delta: float, bound: float, heaviest: float | No
     return moments.unit * (linear + math.sqrt(max(linear**2 - quadratic * constant, 0.0))) / quadratic
 
 
-def hoeffding(moments: Moments, delta: float, bound: float, heaviest: float | None = None) -> float:
+def hoeffding(moments: WeightedMoments, delta: float, bound: float, heaviest: float | None = None) -> float:
     """What to add above the mean of numbers within a range of length `bound`."""
     m = moments.count
     return (heaviest or moments.heaviest) * bound * math.sqrt(math.log(1 / delta) / (2 * m)) * m / moments.mass

@@ -25,7 +25,7 @@ NONE: Extreme = (0.0, 0.0)
 
 
 @dataclass
-class Moments:
+class WeightedMoments:
     """Central moments of the numbers seen so far, float64.
 
     Attributes:
@@ -65,7 +65,7 @@ class Moments:
         high, low = zip(w[ends].tolist(), values[ends].tolist(), strict=True)
         powers = [r**0, r, r.square(), r**3]
         squares, cubes = w.square(), w**3
-        batch = Moments(
+        batch = WeightedMoments(
             unit=unit,
             count=len(values),
             mass=mass,
@@ -79,7 +79,7 @@ class Moments:
         )
         self.merge(batch)
 
-    def merge(self, other: Moments) -> None:
+    def merge(self, other: WeightedMoments) -> None:
         """Count in all that `other` has seen."""
         if not other.count:
             return
@@ -100,15 +100,15 @@ class Moments:
         self.high = max(self.high, other.high, key=self._leverage)
         self.low = min(self.low, other.low, key=self._leverage)
 
-    def joined(self, ranks: Ranks) -> Moments:
+    def joined(self, ranks: Ranks) -> WeightedMoments:
         """Those of all ranks together, the same on each."""
         own = (self.unit, self.count, self.mass, self.centre, self.spread, *self.squares, *self.cubes, self.heaviest)
         row = torch.tensor([*own, *self.high, *self.low], dtype=torch.float64, device="cpu")
-        whole = Moments()
+        whole = WeightedMoments()
         for unit, count, mass, centre, spread, *sums in ranks.table(row).tolist():
             squares, cubes, (heaviest, *ends) = tuple(sums[:3]), tuple(sums[3:7]), sums[7:]
             high, low = (ends[0], ends[1]), (ends[2], ends[3])
-            whole.merge(Moments(unit, int(count), mass, centre, spread, squares, cubes, heaviest, high, low))
+            whole.merge(WeightedMoments(unit, int(count), mass, centre, spread, squares, cubes, heaviest, high, low))
         return whole
 
     @property
@@ -159,8 +159,8 @@ class Moments:
     def _leverage(self, extreme: Extreme) -> float:
         return extreme[0] * (extreme[1] - self.centre)
 
-    def _counted_in(self, unit: float) -> Moments:
-        """The same in a unit that is no smaller."""
+    def _counted_in(self, unit: float) -> WeightedMoments:
+        """The same in a larger unit."""
         by = self.unit / unit
         return replace(
             self,

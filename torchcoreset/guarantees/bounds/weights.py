@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ...errors import warn_user
-from .moments import Moments
+from .moments import WeightedMoments
 
 HEAVIEST = 1 / 3  # of k
 UNLIKE = 0.5  # of Kish's size that the numbers are worth: below it heavy rows are also those that differ most
@@ -50,7 +50,7 @@ def pareto_shape(weights: Tensor) -> float:
     return float(torch.log1p(-(posterior @ theta) * x).mean())
 
 
-def warn_of_weights(weights: Tensor, moments: Moments) -> None:
+def warn_of_weights(weights: Tensor, moments: WeightedMoments) -> None:
     """Warn where weights are so heavy that an interval may be too short.
 
     Args:

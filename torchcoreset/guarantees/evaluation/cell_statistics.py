@@ -1,16 +1,15 @@
-"""What one pass over fresh samples leaves behind: cells, costs, and the samples that could change cell.
+"""What is kept of one pass over fresh samples: mass and cost of each cell, and its boundary samples.
 
     x (n, d) points, b (n,) weights      v (n,) potential, fixed      T(y) the cell of y
     y samples, m of them, of equal weight or not; masses are sums of their weights
 
-A feasible plan sends every sample to its cell T(y), except that cells with too many samples give some away. Which ones
-is known only at the end, but not who is a candidate: the samples of each cell that lose least by leaving. So a pass
-keeps these, a few hundred a cell, and of all others no more than their mass and the sum of their costs. Memory does
-not grow with m.
+A feasible plan sends every sample to its cell T(y), except that a cell with excess mass gives some away. How much is
+known only at the end of the pass, so the pass keeps the boundary samples of each cell, a few hundred that lose least by
+leaving it, and of all others their mass and the sum of their costs. Memory does not grow with m.
 
-Should a cell have to give away more than its candidates, it gives a share of all its other samples alike: by
+If a cell has to give away more than its boundary samples, it gives the same share of each of its other samples. By
 Minkowski's inequality their mean cost to another point x_j is at most ((mean cost to x_i)^(1/p) + |x_i - x_j|)^p. So
-the plan is feasible, and its cost an upper bound, whatever v is; a good v only makes it tight.
+the plan is feasible and its cost an upper bound for every v; a better v only makes the bound tighter.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from ...transport.flow import within_limits
 from ...transport.passes import LaguerreCells
 from ...transport.ranks import Ranks
 
-PER_CELL = 16  # candidates of every cell
-SPREADS = 4.0  # standard deviations of a cell's excess that its candidates should cover
-MOST_ELEMENTS = 1 << 25  # of the float64 costs of all candidates to all points: 256 MiB
-MANY = 2048  # points beyond which costs to all of them are too many
-MOST_LISTED = 1 << 18  # candidates where the costs are listed instead
+PER_CELL = 16  # boundary samples kept of every cell, whatever its excess may be
+SPREADS = 4.0  # standard deviations of a cell's excess that its boundary samples should cover
+MOST_ELEMENTS = 1 << 25  # float64 costs of boundary samples to all points, 256 MiB; beyond it each cell keeps fewer
+MANY = 2048  # points; beyond it costs are computed to the nearest ones only
+MOST_LISTED = 1 << 18  # boundary samples where there are more than MANY points
 
 
 @dataclass(frozen=True)
-class Candidates:
-    """Samples that could change cell.
+class CellRows:
+    """Samples, each with its cell.
 
     Attributes:
         y: (k, d) samples.
@@ -55,45 +54,45 @@ class Candidates:
     image: Tensor
     image_cost: Tensor
 
-    def picked(self, index: Tensor) -> Candidates:
+    def picked(self, index: Tensor) -> CellRows:
         """Some of these."""
-        return Candidates(*(part[index] for part in self.parts()))
+        return CellRows(*(part[index] for part in self.parts()))
 
     def parts(self) -> tuple[Tensor, ...]:
         """All columns."""
         return (self.y, self.mass, self.cell, self.margin, self.cost, self.image, self.image_cost)
 
 
-def candidates(
+def cell_rows(
     y: Tensor, mass: Tensor, cells: LaguerreCells, image: Tensor | None = None, image_cost: Tensor | None = None
-) -> Candidates:
+) -> CellRows:
     """All samples of a batch, with the cells of the potential."""
     if image is None or image_cost is None:
         image, image_cost = y.new_empty(len(y), 0), torch.zeros_like(cells.cost)
-    return Candidates(y, mass, cells.cell, cells.margin.double(), cells.cost, image, image_cost)
+    return CellRows(y, mass, cells.cell, cells.margin.double(), cells.cost, image, image_cost)
 
 
-def joined(several: list[Candidates]) -> Candidates:
+def joined(several: list[CellRows]) -> CellRows:
     """Those of several batches."""
-    return Candidates(*(torch.cat(parts) for parts in zip(*(one.parts() for one in several), strict=True)))
+    return CellRows(*(torch.cat(parts) for parts in zip(*(one.parts() for one in several), strict=True)))
 
 
 class CellStatistics:
-    """Masses, cost sums and candidates of the cells.
+    """Masses, cost sums and boundary samples of the cells.
 
     Args:
         b: (n,) weights of the points.
         expected: samples that will come.
-        fitted: samples that the potential comes from, which says how far the cells may be off.
-        uneven: samples over as many of equal weight as are worth as much; 1 for equal weights. Masses of cells then
-            vary as those of fewer samples do, and more of them have to be moved.
+        fitted: samples that the potential comes from: the fewer, the larger the excess of a cell may be.
+        uneven: samples over their effective sample size, 1 for equal weights. Masses of cells vary more where it is
+            large, and more of them has to be moved.
 
     Attributes:
         count: (n,) samples of each cell.
         mass: (n,) their mass.
         cost: (n,) mass times cost, summed over them.
         image_cost: (n,) the same for the costs between their images.
-        short: whether there is no room, or too little time, for all candidates that cells may have to give away.
+        short: whether the boundary samples that the cells may have to give away are too many to be kept or moved.
     """
 
     def __init__(self, b: Tensor, expected: int, fitted: int, uneven: float = 1.0) -> None:
@@ -101,20 +100,20 @@ class CellStatistics:
         self.b = b
         self.count, self.mass = b.new_zeros(n), b.new_zeros(n)
         self.cost, self.image_cost = b.new_zeros(n), b.new_zeros(n)
-        self._held: list[Candidates] = []  # put together when they are pruned: a copy for every batch took longest
+        self._held: list[CellRows] = []  # concatenated only when pruned: once a batch took most of the time
         spread = (expected * b).sqrt() + expected * (b / fitted).sqrt()
         per_cell = PER_CELL + SPREADS * math.sqrt(uneven) * spread
         most = MOST_LISTED if n > MANY else MOST_ELEMENTS // n
         self.short = n > MANY or float(per_cell.sum()) > most
         self._per_cell = per_cell * min(1.0, most / float(per_cell.sum()))
-        self._threshold = torch.full_like(b, math.inf)  # margin beyond which a sample is no candidate
+        self._threshold = torch.full_like(b, math.inf)  # margin beyond which a sample is not kept
 
     @property
     def total(self) -> float:
         """Mass of the samples so far."""
         return float(self.mass.sum())
 
-    def add(self, batch: Candidates) -> None:
+    def add(self, batch: CellRows) -> None:
         """Enter a batch of samples."""
         n, cell = len(self.b), batch.cell
         self.count += torch.bincount(cell, minlength=n)
@@ -130,10 +129,10 @@ class CellStatistics:
         sums = (self.count, self.mass, self.cost, self.image_cost)
         self.count, self.mass, self.cost, self.image_cost = ranks.total(*sums)
         columns = zip(*ranks.gather(*self.finish().parts()), strict=True)
-        self._held = [Candidates(*(torch.cat(parts) for parts in columns))]
+        self._held = [CellRows(*(torch.cat(parts) for parts in columns))]
 
-    def finish(self) -> Candidates:
-        """The candidates within the limits of their cells, after the last batch."""
+    def finish(self) -> CellRows:
+        """The boundary samples within the limits of their cells, after the last batch."""
         self._prune()
         return self._held[0]
 
@@ -148,12 +147,12 @@ class CellStatistics:
         self._threshold = torch.where(full, largest, math.inf)
         self._held = [held]
 
-    def others(self, candidates: Candidates) -> tuple[Tensor, Tensor, Tensor]:
-        """Of the samples that are no candidates, in each cell: mass, mean cost and mean cost of images, (n,) each."""
-        n, cell, held = len(self.b), candidates.cell, candidates.mass
+    def others(self, kept: CellRows) -> tuple[Tensor, Tensor, Tensor]:
+        """Of the samples that are not kept, in each cell: mass, mean cost and mean cost of images, (n,) each."""
+        n, cell, held = len(self.b), kept.cell, kept.mass
         some = self.count > torch.bincount(cell, minlength=n)  # what is left of a mass may be rounding
         mass = torch.where(some, (self.mass - mass_by_cell(cell, held, n)).clamp(min=0), 0.0)
-        cost = self.cost - mass_by_cell(cell, held * candidates.cost, n)
-        image_cost = self.image_cost - mass_by_cell(cell, held * candidates.image_cost, n)
+        cost = self.cost - mass_by_cell(cell, held * kept.cost, n)
+        image_cost = self.image_cost - mass_by_cell(cell, held * kept.image_cost, n)
         share = mass.where(mass > 0, 1.0)
         return mass, (cost / share).clamp(min=0), (image_cost / share).clamp(min=0)

@@ -58,7 +58,7 @@ class FreshRows:
     Attributes:
         endless: whether rows can never run out.
         weighted: whether they have weights of their own.
-        left: how many are still to come; None if nobody knows.
+        left: how many are still to come; None if unknown.
     """
 
     def __init__(self, source: Source, device: torch.device, generator: Generator) -> None:

@@ -1,7 +1,7 @@
 """From statistics of cells to a feasible plan on all fresh samples, and its cost: excess moved along shortest paths.
 
-Where points are so many that there is no room for all candidates, and the samples few enough to be kept, their
-transport is solved instead.
+Where there is no room for the boundary samples of all cells, but all fresh samples can be kept, their transport is
+solved instead.
 
 x (n, d) points      b (n,) weights      v (n,) potential      c cost      f a map, of which there may be none
 """
@@ -18,7 +18,7 @@ from torch import Tensor
 from ...transport import Cost, solve
 from ...transport.flow import MASS_TOLERANCE, ArcLists, balance, balance_lists, spread
 from ...transport.ranks import Ranks, solve_on, totals_of
-from .cell_statistics import MANY, Candidates, CellStatistics
+from .cell_statistics import MANY, CellRows, CellStatistics
 
 LEAST = 1e-6  # of the value: what detours may cost in any case
 SHARP, LOOSE = 0.25, 1e-2  # standard errors, and part of the value, that a solved plan may be above the best
@@ -92,9 +92,9 @@ def feasible_plan(
     )
 
 
-def solved_plan(
+def near_optimal_plan(
     statistics: CellStatistics,
-    kept: Candidates,
+    kept: CellRows,
     x: Tensor,
     v: Tensor,
     cost: Cost,
@@ -158,7 +158,7 @@ def _value(entries: tuple[Tensor, ...], y: Tensor, some: Tensor, mean: Tensor, x
     return total + float(part @ bound)
 
 
-def _lists(held: Candidates, some: Tensor, mean: Tensor, x: Tensor, v: Tensor, cost: Cost) -> ArcLists:
+def _lists(held: CellRows, some: Tensor, mean: Tensor, x: Tensor, v: Tensor, cost: Cost) -> ArcLists:
     """Where each candidate, and what is left of each cell, may go: the nearest in c - v, its own cell among them."""
     count = min(LISTED, len(x))
     rows, cols, costs = [], [], []
@@ -176,8 +176,8 @@ def _lists(held: Candidates, some: Tensor, mean: Tensor, x: Tensor, v: Tensor, c
     return ArcLists(offsets.cpu().numpy(), torch.cat(cols).cpu().numpy(), torch.cat(costs).cpu().numpy())
 
 
-def _table(held: Candidates, some: Tensor, mean: Tensor, x: Tensor, cost: Cost, start: int, stop: int) -> Tensor:
-    """Rows start..stop of the costs of candidates, then of what is left of the cells, to all points."""
+def _table(held: CellRows, some: Tensor, mean: Tensor, x: Tensor, cost: Cost, start: int, stop: int) -> Tensor:
+    """Rows start..stop of the costs to all points, of boundary samples and then of the rest of each cell."""
     k = len(held.y)
     single = cost.pairwise_exact(held.y[start:stop], x)
     return torch.cat((single, _minkowski(mean, x, some[max(start - k, 0) : max(stop - k, 0)], cost)))

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ...transport import Cost, Problem, make_problem, solve_dual
 from ...transport.passes import make_engine
-from ..bounds import Moments
+from ..bounds import WeightedMoments
 from ..points import Points, check_dimension
 from .fresh import FreshRows, Rows, put_together
 
@@ -101,7 +101,7 @@ def _solved(
     found = solve_dual(problem, tolerance=ROUGH, start=start, max_steps=100, engine=engine)
     error = math.inf
     if rows.size > 1:
-        moments = Moments()
+        moments = WeightedMoments()
         moments.add(found.transform, rows.w)
         error = moments.standard_error * math.sqrt(rows.size / samples)
     tolerance = _tolerance(found.lower, error)

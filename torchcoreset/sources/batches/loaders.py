@@ -109,8 +109,8 @@ class LoaderSource(Source):
         rows = len(loader.sampler)  # type: ignore[arg-type]  # it has a length, as the loader has one
         return rows - rows % loader.batch_size if loader.drop_last else rows
 
-    def __repr__(self) -> str:
-        return f"{super().__repr__()[:-1]}, loader={type(self._loader).__name__})"
+    def _parts(self) -> tuple[str, ...]:
+        return (f"loader={type(self._loader).__name__}",)
 
 
 class RowBatches:

@@ -77,5 +77,5 @@ class StreamSource(Source):
             f"Pass a list of batches or a DataLoader to read them more than once."
         )
 
-    def __repr__(self) -> str:
-        return f"{super().__repr__()[:-1]}, iterator={self._kind})"
+    def _parts(self) -> tuple[str, ...]:
+        return (f"iterator={self._kind}",)

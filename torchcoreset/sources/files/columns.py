@@ -43,7 +43,7 @@ def choose_columns(path: Path, names: list[str], weights: Any, layout: Layout) -
     Args:
         path: for messages.
         names: of all columns.
-        weights: name or number of a column; anything else is no column.
+        weights: name or number of a column; anything else is not a column.
         layout: `features` are names or numbers of columns; None for all columns but the weights.
 
     Raises:

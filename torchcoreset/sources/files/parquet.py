@@ -27,7 +27,7 @@ class ParquetSource(FileSource):
 
     Raises:
         ImportError: pyarrow is not installed.
-        ValueError: the file is no Parquet file, or has no rows or not such columns; on reading, NaN, inf or missing
+        ValueError: the file is not a Parquet file, or has no rows or not such columns; on reading, NaN, inf or missing
             values.
     """
 
@@ -82,4 +82,4 @@ def opened(path: Path) -> Any:
     try:
         return pyarrow("pyarrow.parquet", path).ParquetFile(path)
     except pyarrow("pyarrow", path).ArrowInvalid as error:
-        raise ValueError(f"source: {path} is no Parquet file ({error}).") from error
+        raise ValueError(f"source: {path} is not a Parquet file ({error}).") from error

@@ -112,5 +112,5 @@ class FileSource(RandomAccessSource):
         """Without the pool: a copy draws its own."""
         return {**self.__dict__, "_pool": None, "_pool_generator": None}
 
-    def __repr__(self) -> str:
-        return f"{super().__repr__()[:-1]}, file={self.path.name})"
+    def _parts(self) -> tuple[str, ...]:
+        return (*super()._parts(), f"file={self.path.name}")

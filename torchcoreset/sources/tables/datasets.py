@@ -29,7 +29,7 @@ class DatasetSource(RandomAccessSource):
         layout: where in a row the features are.
 
     Raises:
-        ValueError: no rows, or weights that are no weights; on reading, rows that cannot be used.
+        ValueError: no rows, or unusable weights; on reading, rows that cannot be used.
     """
 
     def __init__(self, dataset: Any, weights: Any = None, layout: Layout = PLAIN) -> None:

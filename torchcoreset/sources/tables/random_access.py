@@ -68,6 +68,5 @@ class RandomAccessSource(Source):
             return self.draw(limit, generator), None
         return self._read(subset(limit, self.size, generator).sort().values, generator), None
 
-    def __repr__(self) -> str:
-        weighted = ", weighted" if self.weighted else ""
-        return f"{super().__repr__()[:-1]}{weighted})"
+    def _parts(self) -> tuple[str, ...]:
+        return ("weighted",) if self.weighted else ()

@@ -1,4 +1,4 @@
-"""Rows that stand for several alike: a compressed sample, as counts or frequency weights describe it."""
+"""Rows with counts, each of which stands for several equal rows (frequency weights)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RepeatedRows(RandomAccessSource):
         """From a source whose weights are counts.
 
         Raises:
-            ValueError: they are no whole numbers.
+            ValueError: they are not whole numbers.
         """
         assert weighted._weights is not None
         given = weighted._weights * weighted.mass  # to the last digits, as they came
@@ -103,5 +103,5 @@ class RepeatedRows(RandomAccessSource):
     def _read_all(self, generator: Generator) -> Tensor:
         return self._read(torch.arange(self.size, device="cpu"), generator)
 
-    def __repr__(self) -> str:
-        return f"{super().__repr__()[:-1]}, distinct={self.distinct})"
+    def _parts(self) -> tuple[str, ...]:
+        return (*super()._parts(), f"distinct={self.distinct}")

@@ -19,7 +19,7 @@ class TensorSource(RandomAccessSource):
 
     Raises:
         TypeError: `points` is none of these.
-        ValueError: no rows, more than two dimensions, NaN or inf, or weights that are no weights.
+        ValueError: no rows, more than two dimensions, NaN or inf, or unusable weights.
     """
 
     dimension: int
