@@ -1,10 +1,9 @@
-"""What people run: the command line, and the demo and its pictures. Nothing here is imported with the library.
+"""The command line and the demo. Nothing here is imported with the library.
 
-cli            a command's way from words to an exit code      settings     words and YAML, checked alike
-command_*      one command each, calling the public names      outcome      what a command says, in words and JSON
-data_files     tables that come in                             coreset_files    coresets that go out, and come back
-scaling        standardised columns, and back                  checkpoint   what a kill survives
-picture_files  figures as files                                example_tables, demo    things to try
+cli        from arguments to an exit code          settings   arguments and YAML files, checked alike
+commands   one module each                         outcome    what a command prints, in words and as JSON
+files      tables, coresets, pictures, checkpoints measure    distances of coresets and of random rows
+demo       a first example
 
 The command line needs the extra `cli` (jsonargparse, pyarrow, matplotlib, tqdm), the demo the extra `demo`.
 """

@@ -27,6 +27,10 @@ examples:
   torchcoreset certify coreset.npz data.csv
 
 exit codes: 0 done, 1 aim not reached, 2 wrong usage, 130 Ctrl-C"""
+KNOWN: dict[str, tuple[type[Any], Callable[[Any], Outcome] | None, str]] = {
+    **COMMANDS,
+    "run": (RunSettings, None, "run the command of a YAML file"),
+}
 # What messages of the library call by its name in Python, in the words of the command line.
 IN_WORDS = {
     "`as_source(..., features=[...])`": "--columns",
@@ -72,13 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parse(words: list[str]) -> tuple[Any, Callable[[Any], Outcome]]:
     """Settings, and the command that takes them."""
     name = words[0]
-    known: dict[str, tuple[type[Any], Callable[[Any], Outcome] | None, str]] = {
-        **COMMANDS,
-        "run": (RunSettings, None, "run the command of a YAML file"),
-    }
-    if name not in known:
-        raise UsageError(f"unknown command {name!r}{nearest(name, known)}")
-    kind, command, text = known[name]
+    if name not in KNOWN:
+        raise UsageError(f"unknown command {name!r}{nearest(name, KNOWN)}")
+    kind, command, text = KNOWN[name]
     parser = parser_of(kind, text[0].upper() + text[1:] + ".")
     parser.prog = f"torchcoreset {name}"
     try:
@@ -93,8 +93,7 @@ def _parse(words: list[str]) -> tuple[Any, Callable[[Any], Outcome]]:
 
 
 def _help() -> str:
-    names = {**{name: entry[2] for name, entry in COMMANDS.items()}, "run": "run the command of a YAML file"}
-    lines = [f"  {name:9}{text}" for name, text in names.items()]
+    lines = [f"  {name:9}{text}" for name, (_, _, text) in KNOWN.items()]
     return "\n".join(
         [
             "usage: torchcoreset COMMAND ...    (torchcoreset COMMAND --help says what it takes)",

@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 
 @dataclass(frozen=True)
 class Growth:
@@ -47,13 +49,6 @@ def fit_growth(sizes: Sequence[int], distances: Sequence[float]) -> Growth:
         >>> round(found.constant, 6), round(found.dimension, 6), round(found.size(0.1), 3)
         (1.0, 2.0, 100.0)
     """
-    x = [math.log(size) for size in sizes]
-    y = [math.log(distance) for distance in distances]
-    weights = [float(size) for size in sizes]
-    total = sum(weights)
-    mean_x = sum(w * t for w, t in zip(weights, x, strict=True)) / total
-    mean_y = sum(w * t for w, t in zip(weights, y, strict=True)) / total
-    spread = sum(w * (t - mean_x) ** 2 for w, t in zip(weights, x, strict=True))
-    joint = sum(w * (s - mean_x) * (t - mean_y) for w, s, t in zip(weights, x, y, strict=True))
-    slope = joint / spread
-    return Growth(math.exp(mean_y - slope * mean_x), -1 / slope if slope < 0 else math.inf)
+    # polyfit multiplies residuals, not their squares, by its weights.
+    slope, height = np.polyfit(np.log(sizes), np.log(distances), 1, w=np.sqrt(sizes)).tolist()
+    return Growth(math.exp(height), -1 / slope if slope < 0 else math.inf)

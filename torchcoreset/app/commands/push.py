@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -18,24 +18,19 @@ import torchcoreset as tc
 from ...coresets import load_tensors
 from ..files import CoresetFile, DataSettings, check_out, read_coreset, read_table, write_coreset
 from ..outcome import Outcome
-from ..settings import Common, UsageError, argument, option
+from ..settings import UsageError, argument, option
 from .certify import as_built, certificate_record, check_columns, fresh_rows, power
 
 
 @dataclass(frozen=True, kw_only=True)
-class PushSettings(Common):
+class PushSettings(DataSettings):
     """Settings of `push`."""
 
     coreset: str = argument("coreset file to map")
     network: str = option("FILE.py:NAME or MODULE:NAME, a module or function of rows; its code is run", metavar="WHERE")
     state: str | None = option(".pt file with the state_dict of the network", None, metavar="FILE")
     out: str = option("file to write: .npz, .pt, .safetensors, .csv or .parquet", "image.npz", metavar="FILE")
-    data: str | None = option("table of fresh rows: certifies the image on them", None, metavar="FILE")
-    label: str | int | None = option("with --data: column that is not a feature", None, metavar="NAME")
-    weights: str | int | None = option("with --data: column of row weights", None, metavar="NAME")
-    weights_are: Literal["importance", "counts"] | None = option(
-        "with --data: what they mean: importance, or counts of rows alike (importance)", None
-    )
+    data: str = option("table of fresh rows: certifies the image on them", "", metavar="FILE")
     confidence: float = option("with --data: of the interval", 0.95)
     samples: int = option("with --data: most rows for the interval", 100_000, metavar="N")
     seed: int = option("of all random numbers", 0, metavar="N")
@@ -44,9 +39,11 @@ class PushSettings(Common):
 def run(settings: PushSettings) -> Outcome:
     """Map, certify if there are data, write."""
     check_out(Path(settings.out), "--out")
-    of_data = (settings.label, settings.weights, settings.weights_are)
-    if settings.data is None and any(given is not None for given in of_data):
-        raise UsageError("--label, --weights, --weights-are: given without --data; expected them with it.")
+    of_data = (settings.columns, settings.label, settings.weights, settings.weights_are, settings.key)
+    if not settings.data and any(given is not None for given in of_data):
+        raise UsageError(
+            "--columns, --label, --weights, --weights-are, --key: given without --data; expected them with it."
+        )
     held = read_coreset(settings.coreset)
     network = load_network(settings.network, settings.state)
     if isinstance(network, nn.Module):  # rows of a table and weights of a network often differ in precision
@@ -72,7 +69,7 @@ def run(settings: PushSettings) -> Outcome:
         "label_kind": held.metadata.get("label_kind"),
     }
     lines = [f"{image.size} points, from {held.points.shape[1]} columns to {image.points.shape[1]}"]
-    if settings.data is not None:
+    if settings.data:
         found = _certified(settings, held, network, p)
         metadata["certificate"] = certificate_record(found.image)
         lines.append(
@@ -88,15 +85,7 @@ def _certified(
     settings: PushSettings, held: CoresetFile, network: Callable[[Tensor], Any], p: float
 ) -> tc.PushforwardCertificate:
     """The interval for the images, in the units of the data: networks are fed with those."""
-    assert settings.data is not None
-    named = DataSettings(
-        data=settings.data,
-        label=settings.label,
-        weights=settings.weights,
-        weights_are=settings.weights_are,
-        quiet=settings.quiet,
-    )
-    table = read_table(as_built(named, held))
+    table = read_table(as_built(settings, held))
     check_columns(held, table, settings.coreset)
     fresh = fresh_rows(held, table, quiet=settings.quiet)
     return tc.certify_pushforward(

@@ -125,19 +125,9 @@ class WeightedMoments:
         return self.unit * math.sqrt(unbiased * max(self.squares[2], 0.0)) / self.mass
 
     @property
-    def variance(self) -> float:
-        """That of one number, as it shows in the mean: m times the squared standard error. 0 with fewer than two."""
-        return self.count * self.standard_error**2 if self.count else 0.0
-
-    @property
     def asymmetry(self) -> float:
         """Skewness of the mean, sum w^3 r^3 / (sum w^2 r^2)^1.5; 0 if all numbers are alike."""
         return self.cubes[3] / self.squares[2] ** 1.5 if self.squares[2] > 0 else 0.0
-
-    @property
-    def skewness(self) -> float:
-        """That of one number, as it shows in the mean: sqrt(m) times the asymmetry."""
-        return math.sqrt(self.count) * self.asymmetry
 
     @property
     def size(self) -> float:
