@@ -10,6 +10,7 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("yaml")
 
 
+@pytest.mark.slow
 def test_banana(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     import banana
 

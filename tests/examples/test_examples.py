@@ -29,6 +29,7 @@ def load(name: str) -> ModuleType:
     return importlib.import_module(name)
 
 
+@pytest.mark.slow
 def test_sinkhorn_vs_exact(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     rows = load("sinkhorn_vs_exact").main(["--small", "--out", str(tmp_path)])
     assert (tmp_path / "sinkhorn_vs_exact.png").stat().st_size > 10_000
@@ -51,6 +52,7 @@ def test_sinkhorn_vs_exact_reads_a_config(tmp_path: Path) -> None:
     assert rows[-1].p == 1
 
 
+@pytest.mark.slow
 @pytest.mark.distributed
 def test_distributed_stream() -> None:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
@@ -80,6 +82,7 @@ def test_herding_takes_the_mode_first_and_then_what_is_missing() -> None:
 SMALL = ["--size", "5", "--batch", "100", "--steps", "30"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 @pytest.mark.parametrize("options", [[], ["--amp", "--accumulate", "2"], ["--compile", "--p", "1"]], ids=str)
 def test_training_loop_goes_on_as_if_it_had_not_been_stopped(

@@ -10,6 +10,7 @@ pytest.importorskip("sklearn")
 pytest.importorskip("yaml")
 
 
+@pytest.mark.slow
 def test_generator_noise(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     import generator_noise
 

@@ -9,6 +9,7 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("yaml")
 
 
+@pytest.mark.slow
 def test_the_coreset_is_closer_than_herding(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     import kernel_herding
 

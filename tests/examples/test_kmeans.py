@@ -10,6 +10,7 @@ for package in ("matplotlib", "sklearn", "tqdm", "yaml"):
     pytest.importorskip(package)
 
 
+@pytest.mark.slow
 def test_small_form_shows_what_it_claims(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     import kmeans
 

@@ -24,6 +24,7 @@ def ones(z: Tensor) -> Tensor:
     return torch.ones(len(z), dtype=z.dtype)
 
 
+@pytest.mark.slow
 def test_the_small_form_shows_what_the_results_say(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     pytest.importorskip("matplotlib")
     import logistic_regression

@@ -9,10 +9,14 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("yaml")
 
 
+@pytest.mark.slow
 def test_parametric(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     import parametric
 
-    found = parametric.main(["--small", "--out", str(tmp_path)])
+    text = Path(parametric.__file__).parents[1].joinpath("configs", "parametric.yaml").read_text("utf-8")
+    config = tmp_path / "smaller.yaml"
+    config.write_text(text.replace("mixture_steps: 30", "mixture_steps: 8").replace("noise: 8", "noise: 5"), "utf-8")
+    found = parametric.main(["--config", str(config), "--small", "--out", str(tmp_path)])
     assert (tmp_path / "parametric.png").stat().st_size > 10_000
     assert {path.name for path in tmp_path.glob("*.csv")} == {"parametric_gaussians.csv", "parametric_mixtures.csv"}
     fitted = {(row["noise"], row["seed"]): row["fitted"] for row in found["gaussians"]}
@@ -24,6 +28,7 @@ def test_parametric(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     assert "Conclusion: a Gaussian fitted through a coreset" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_free_weights_throw_descent_off_where_equal_weights_do_not() -> None:
     import parametric
 
@@ -31,7 +36,7 @@ def test_free_weights_throw_descent_off_where_equal_weights_do_not() -> None:
     data = parametric.sample(parametric.TARGETS["equal"], 200)
     sgd = parametric.OPTIMIZERS["sgd"]
     equal, free = (
-        [parametric.fit_mixture(data, noise, seed, 40, sgd, (1.0, rate)).losses[-1] for seed in range(3)]
+        [parametric.fit_mixture(data, noise, seed, 30, sgd, (1.0, rate)).losses[-1] for seed in range(3)]
         for rate in (0.0, 1.0)
     )
     assert max(equal) < min(max(free), 2.0)

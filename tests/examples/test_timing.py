@@ -9,6 +9,7 @@ pytest.importorskip("sklearn")
 pytest.importorskip("yaml")
 
 
+@pytest.mark.slow
 def test_timing(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     import timing
 

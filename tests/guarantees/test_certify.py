@@ -45,6 +45,7 @@ def test_coverage(p: int, n: int, kind: str) -> None:
     assert held >= 190
 
 
+@pytest.mark.slow
 def test_width_at_a_million_samples() -> None:
     coreset = tc.build_coreset(plane, 50, samples=50_000).coreset
     found = tc.certify(coreset, plane, samples=1_000_000)
@@ -269,6 +270,7 @@ def test_something_without_points() -> None:
         tc.certify("points", line)
 
 
+@pytest.mark.slow
 def test_many_points_use_lists() -> None:
     generator = torch.Generator().manual_seed(9)
     x = torch.rand(2100, 1, generator=generator)

@@ -15,6 +15,7 @@ from torchcoreset.testing import NORMAL
 POINTS = NORMAL.optimal_points(10, p=1)
 
 
+@pytest.mark.slow
 def test_coverage_and_variance() -> None:
     """E |Y| = sqrt(2 / pi): 200 intervals hold the error of the points at least 190 times."""
     truth = math.sqrt(2 / math.pi) - float(POINTS.abs().mean())

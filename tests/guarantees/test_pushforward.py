@@ -20,6 +20,7 @@ def coreset() -> tc.Coreset:
     return tc.build_coreset(plane, 30, samples=20_000).coreset
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2])
 def test_the_banana(coreset: tc.Coreset, p: int) -> None:
     """Not Lipschitz, so no L; the interval holds the distance between the images, solved on many other samples."""
@@ -78,6 +79,7 @@ def test_the_mode_comes_back_after_an_error(coreset: tc.Coreset) -> None:
     assert network.training
 
 
+@pytest.mark.slow
 def test_a_trained_generator(coreset: tc.Coreset) -> None:
     """A small network fitted to the banana: its images are nearly as far apart as the banana's."""
     with torch.random.fork_rng():

@@ -135,6 +135,7 @@ def test_an_lbfgs_closure_may_be_called_again(p: int, search: str | None) -> Non
     assert closure().item() < 0.2 * first
 
 
+@pytest.mark.slow
 @compiles
 @every_divergence
 def test_a_compiled_step_equals_the_eager_one(divergence: str) -> None:
@@ -155,6 +156,7 @@ def test_a_compiled_step_equals_the_eager_one(divergence: str) -> None:
         torch.testing.assert_close(other, eager, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 @compiles
 def test_the_solver_is_not_compiled() -> None:
     graphs = []

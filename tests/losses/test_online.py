@@ -65,13 +65,14 @@ def converged_loss(p: int, x: Tensor) -> tc.CoresetLoss:
     return loss.eval()
 
 
+@pytest.mark.slow
 @either_power
 def test_values_and_gradients_are_unbiased_and_those_of_single_batches_are_not(p: int) -> None:
     x = torch.tensor([[-1.3], [-0.4], [0.1], [0.9]], dtype=torch.float64).requires_grad_()
     online, single = converged_loss(p, x), tc.CoresetLoss(p=p)
     generator = torch.Generator().manual_seed(5)
     values, gradients = {online: [], single: []}, {online: [], single: []}
-    for _ in range(700):
+    for _ in range(500):
         y = normal(8, 1, generator=generator)
         for loss in (online, single):
             value = loss(x, y)
@@ -85,11 +86,12 @@ def test_values_and_gradients_are_unbiased_and_those_of_single_batches_are_not(p
         return float(((all_of_them.mean(0) - NORMAL.gradient(x, p)[:, 0]) / standard).abs().max())
 
     assert error(online) < 4 < error(single)
-    mean, deviation = statistics.mean(values[online]), statistics.stdev(values[online]) / 700**0.5
+    mean, deviation = statistics.mean(values[online]), statistics.stdev(values[online]) / 500**0.5
     assert abs(mean - NORMAL.value(x, p)) < 4 * deviation
     assert statistics.mean(values[single]) > NORMAL.value(x, p) + 4 * deviation
 
 
+@pytest.mark.slow
 @either_power
 def test_the_potential_of_points_that_stand_still_converges(p: int) -> None:
     x, generator = NORMAL.optimal_points(6, p), torch.Generator().manual_seed(1)
@@ -124,6 +126,7 @@ def test_gradients_are_those_of_the_value(p: int) -> None:
         torch.autograd.grad(torch.autograd.grad(loss(*inputs), x, create_graph=True)[0].sum(), x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 3])
 def test_tiny_batches_suffice(size: int) -> None:
     x, generator = torch.tensor([[-1.0], [0.0], [1.5]], dtype=torch.float64), torch.Generator().manual_seed(0)
@@ -164,6 +167,7 @@ def test_points_may_be_replaced_and_their_number_may_change() -> None:
     assert loss.last.batches == 150
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam])
 def test_rates_and_optimizers_may_change(optimizer: type) -> None:
     x, generator = torch.nn.Parameter(normal(6, 2)), torch.Generator().manual_seed(0)
@@ -370,6 +374,7 @@ def test_repr_shows_the_settings_and_how_the_stream_stands(trained) -> None:
     assert "batches=9, status=warming_up" in repr(loss)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forgetting", [0.0, 0.02])
 def test_a_drift_is_said_once_and_followed(forgetting: float) -> None:
     x, generator = NORMAL.optimal_points(5, 2), torch.Generator().manual_seed(0)
@@ -392,6 +397,7 @@ def test_a_drift_is_said_once_and_followed(forgetting: float) -> None:
     assert float((loss.potential - truth).abs().max()) < 0.15 * float(truth.abs().max())
 
 
+@pytest.mark.slow
 @either_power
 def test_a_drift_that_no_column_shows_is_followed_and_shown_as_a_lag(p: int) -> None:
     x, generator = normal(8, 2), torch.Generator().manual_seed(1)

@@ -36,7 +36,7 @@ def quantiles(count: int) -> Tensor:
 
 @pytest.mark.parametrize(("eta", "value"), [(0.1, 0.999922), (1, 0.992309), (10, 0.650977)])
 def test_the_closed_form_between_gaussians(eta: float, value: float) -> None:
-    z, settings = quantiles(1000), {"blur": math.sqrt(eta / 2), "tolerance": 1e-6}
+    z, settings = quantiles(500), {"blur": math.sqrt(eta / 2), "tolerance": 1e-6}
     assert newton(z, 2 * z, **settings).item() == pytest.approx(value, rel=5e-3)
     assert sinkhorn_gaussian_line(1, 4, eta) == pytest.approx(value, abs=1e-6)
     biased = newton(z, 2 * z, **settings, debias=False).item()
@@ -69,6 +69,7 @@ def test_large_blur_is_the_energy_distance(p: float) -> None:
         torch.testing.assert_close(one, other, rtol=1e-2, atol=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("argument", range(4), ids=NAMES)
 @pytest.mark.parametrize("parts", BY_PARTS, ids=["full", "without constant", "biased"])
 @pytest.mark.parametrize("p", [1, 1.5, 2])
@@ -83,6 +84,7 @@ def test_gradients_are_finite_differences(p: float, parts: dict, argument: int) 
     assert torch.autograd.gradcheck(value, tuple(tensors), eps=1e-6, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blur", [0.1, 5.0])
 def test_gradients_are_finite_differences_at_other_blurs(blur: float) -> None:
     def value(x: Tensor, y: Tensor, b: Tensor, a: Tensor) -> Tensor:
@@ -91,6 +93,7 @@ def test_gradients_are_finite_differences_at_other_blurs(blur: float) -> None:
     assert torch.autograd.gradcheck(value, inputs(), eps=1e-6, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2])
 def test_geomloss_gradients_are_finite_differences_once_it_converges(p: int) -> None:
     def value(x: Tensor, y: Tensor, b: Tensor, a: Tensor) -> Tensor:
