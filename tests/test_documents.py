@@ -15,7 +15,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -126,7 +126,7 @@ def commands(block: Block) -> list[list[str]]:
     return [words for words in (shlex.split(line, comments=True) for line in lines) if words]
 
 
-def run_block(block: Block, path: Path, namespace: dict[str, object]) -> None:
+def run_block(block: Block, path: Path, namespace: dict[str, Any]) -> None:
     """Run what can be run of a block, in the present folder."""
     if block.language == "python":
         # Empty lines in front make a traceback show the line numbers of the document.
@@ -175,7 +175,20 @@ def check_command(words: list[str]) -> None:
         assert set(extra.split(",")) <= known, f"{extra} is no extra of pyproject.toml"
 
 
-@pytest.mark.parametrize("path", RUNNABLE, ids=name_of)
+def check_neighbours(namespace: dict[str, Any], folder: Path) -> None:
+    """What other libraries say of the coreset on that page."""
+    exact = torchcoreset.transport(namespace["coreset"].points, namespace["data"], exact=True).value
+    assert namespace["value"] == pytest.approx(exact)
+    assert list(folder.glob("runs/coreset/events*"))
+
+
+# What is asked once the blocks of a page have run.
+AFTERWARDS = {"docs/how-to/neighbours.md": check_neighbours}
+
+
+@pytest.mark.parametrize(
+    "path", [path if path == README else pytest.param(path, marks=pytest.mark.slow) for path in RUNNABLE], ids=name_of
+)
 def test_code_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = split(path.read_text("utf-8"))[1]
     missing = missing_for(blocks)
@@ -183,9 +196,11 @@ def test_code_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         pytest.skip(f"{name_of(path)} needs {', '.join(missing)}, not installed; `make test` installs all")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    namespace: dict[str, object] = {"__name__": "__document__"}
+    namespace: dict[str, Any] = {"__name__": "__document__"}
     for block in blocks:
         run_block(block, path, namespace)
+    if name_of(path) in AFTERWARDS:
+        AFTERWARDS[name_of(path)](namespace, tmp_path)
 
 
 def test_every_public_name_is_in_the_reference() -> None:
@@ -217,6 +232,7 @@ REMOTE = re.compile(
 )
 
 
+@pytest.mark.slow
 def test_the_site_builds_and_needs_no_network(tmp_path: Path) -> None:
     for package in ("mkdocs", "material", "mkdocstrings", "latex2mathml"):
         if importlib.util.find_spec(package) is None:
@@ -242,6 +258,7 @@ def test_the_site_builds_and_needs_no_network(tmp_path: Path) -> None:
         assert not re.search(r"(?:@import|url\()[^;)]*//", style.read_text("utf-8")), style.name
 
 
+@pytest.mark.slow
 def test_the_picture_can_be_drawn_again(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'torchcoreset[plot]'")
     pytest.importorskip("PIL", reason="needs Pillow, which comes with matplotlib")

@@ -1,8 +1,7 @@
-"""A coreset beside other libraries: arrays, DataFrames, loggers, safetensors, and the page that shows them."""
+"""A coreset beside other libraries: arrays, DataFrames, loggers, and safetensors."""
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import torch
 
 import torchcoreset as tc
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "neighbours.md"
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 Y = torch.randn(300, 2, generator=torch.Generator().manual_seed(0))
 
@@ -83,17 +81,3 @@ def test_a_logger_hears_of_every_step() -> None:
     mlflow = FakeRun()
     result = tc.build_coreset(Y, 4, callback=lambda step: mlflow.log_metric("value", step.value, step=step.step))
     assert mlflow.metrics == [("value", step.value, step.step) for step in result.history]
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # other libraries deprecate what they use
-def test_the_blocks_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("ot", "geomloss", "sklearn", "pandas", "safetensors", "tensorboard"):
-        pytest.importorskip(name, reason=f"needs {name}")
-    monkeypatch.chdir(tmp_path)
-    scope: dict[str, object] = {}
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    for block in blocks:
-        exec(compile(block, str(PAGE), "exec"), scope)
-    assert scope["value"] == pytest.approx(tc.transport(scope["coreset"].points, scope["data"], exact=True).value)
-    assert list(tmp_path.glob("runs/coreset/events*"))

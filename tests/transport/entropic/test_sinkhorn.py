@@ -165,6 +165,7 @@ def test_float32_problems_are_solved_in_float64() -> None:
     assert found.value == pytest.approx(solved(as_float64(problem), 0.1).value, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.keops
 def test_the_engine_is_used() -> None:
     problem = make_problem(normal(8, 2), normal(300, 2, seed=1), 2)
