@@ -69,11 +69,10 @@ def test_large_blur_is_the_energy_distance(p: float) -> None:
         torch.testing.assert_close(one, other, rtol=1e-2, atol=2e-3)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("argument", range(4), ids=NAMES)
-@pytest.mark.parametrize("parts", BY_PARTS, ids=["full", "without constant", "biased"])
-@pytest.mark.parametrize("p", [1, 1.5, 2])
-def test_gradients_are_finite_differences(p: float, parts: dict, argument: int) -> None:
+@pytest.mark.parametrize(("k", "p"), [(0, 1), (1, 1.5), (2, 2)])
+def test_gradients_are_finite_differences(k: int, p: float, argument: int) -> None:
+    parts = BY_PARTS[(k + argument) % 3]  # so every two of power, argument and parts meet
     tensors = list(inputs())
     for other in range(4):
         tensors[other].requires_grad_(other == argument)
