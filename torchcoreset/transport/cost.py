@@ -50,6 +50,11 @@ class Cost(ABC):
 
     @property
     @abstractmethod
+    def sorts_on_line(self) -> bool:
+        """Whether an optimal plan on the line couples points and samples in their order."""
+
+    @property
+    @abstractmethod
     def amplifies_rounding(self) -> bool:
         """Whether a square that cancels to rounding costs far more than rounding."""
 
@@ -217,6 +222,10 @@ class EuclideanPower(Cost):
     @property
     def steeper_than_square(self) -> bool:
         return self.p > 2
+
+    @property
+    def sorts_on_line(self) -> bool:
+        return True  # convex in y - x, so that uncrossing two pairs never raises it (Santambrogio 2015, theorem 2.9)
 
     @property
     def amplifies_rounding(self) -> bool:

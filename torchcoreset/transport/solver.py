@@ -215,7 +215,7 @@ class Solver:
         problem, engine = self.problem, self.engine
         if len(problem.x) == 1:
             return self.evaluate(self._zero()), None
-        if problem.x.shape[1] == 1 and problem.count <= SORTED:  # sorting solves it, whatever the power
+        if problem.x.shape[1] == 1 and problem.cost.sorts_on_line and problem.count <= SORTED:
             v, plan = sorted_transport(engine.subsample(SORTED).problem)  # all of them
             plan = engine.own(plan)
             self.keep_plan(plan, plan_cost(engine, plan))

@@ -1,9 +1,8 @@
-"""One dimension: the optimal plan couples points and samples in their order, for every p >= 1.
+"""One dimension: where `Cost.sorts_on_line`, an optimal plan couples points and samples in their order.
 
     x (n, 1) sorted points, b (n,)      y (m, 1) sorted samples, a (m,)      z_i boundary of the cells i and i + 1
 
-The cost |y - x|^p is convex in y - x, so uncrossing two pairs never raises it (Santambrogio 2015, theorem 2.9). The
-boundary sample z_i is indifferent between its two points, which gives the potential:
+The boundary sample z_i is indifferent between its two points, which gives the potential:
 v_{i+1} - v_i = c(z_i, x_{i+1}) - c(z_i, x_i).
 """
 
