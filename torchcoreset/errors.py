@@ -1,4 +1,4 @@
-"""What goes wrong, by name: warnings and errors that carry the result they speak of."""
+"""Warnings and errors, which carry the result that they speak of, and the ends of messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From numbers in any form to a tensor, or an error that names the argument: the one door for what users pass.
+"""From numbers in any form to a tensor, or an error that names the argument: all that users pass comes through here.
 
 One rule for points, samples, `init`, sources and files:
 
@@ -10,7 +10,7 @@ One rule for points, samples, `init`, sources and files:
   float64 where that does not keep apart what differs (`holds`). Rows that are arrays or tensors keep their dtype.
 - NaN, infinity, complex numbers, text, missing values, rows of several lengths, sparse, nested, quantised and meta
   tensors are errors that name the argument.
-- The default device has no say: other values than tensors are read on the CPU.
+- The default device is ignored: other values than tensors are read on the CPU.
 
 Transports are computed in the dtype of the points, half precision in float32, after samples and points have been
 shifted in the wider of their dtypes; see `transport.problem`.
@@ -34,8 +34,8 @@ from torch import Tensor, nn
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 LISTS = (list, tuple, deque)
 NUMBERS = frozenset((bool, int, float))
-WHOLE = 2.0**53  # size from which float64 skips whole numbers
-LOST = 2.0**-10  # part of the range of a table below which neighbouring numbers have to be apart
+WHOLE = 2.0**53  # beyond it float64 skips whole numbers, which are refused
+LOST = 2.0**-10  # part of the range of a table; a dtype whose neighbouring numbers are farther apart is not used
 
 
 def float_tensor(values: Any, name: str) -> Tensor:

@@ -1,4 +1,4 @@
-"""What a command has to say, in words and as JSON, and the code that it ends with."""
+"""What a command prints, in words and as JSON, and its exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be promised of a coreset: intervals for its distance to the population, not to a sample of it.
+"""Confidence intervals for a coreset: its distance to the population, not to a sample of it.
 
 `certify` bounds W_p(nu, mu), and `certificate` is the result; `pushforward` bounds the distance of images under a map
 (`maps`), `lipschitz` a network's constant, `expectation` the error of one mean. `points` reads what is certified,

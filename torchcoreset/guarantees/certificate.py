@@ -1,4 +1,4 @@
-"""The number that a certificate is: an interval for W_p, and where its two ends come from."""
+"""`Certificate`: an interval for W_p, and the estimates that it comes from."""
 
 from __future__ import annotations
 

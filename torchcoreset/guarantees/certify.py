@@ -87,10 +87,10 @@ from .evaluation import (
 )
 from .points import Points, check_dimension, read_points, saw_the_source
 
-TAILS = 0.25  # of the variance in one sample: the central limit theorem is not to be trusted
-FEWEST = 30  # fresh samples
-KEPT = 1 << 24  # numbers of fresh samples that are kept where points are many: 128 MiB
-SAME = ("number of points", "dimension", "dtype of the points", "points", "weights")  # on all ranks
+TAILS = 0.25  # part of the variance from one sample; beyond it a warning says that the interval may be too short
+FEWEST = 30  # fresh samples; with fewer there is no interval
+KEPT = 1 << 24  # numbers of all fresh samples, 128 MiB; beyond it they are not kept to solve their transport
+SAME = ("number of points", "dimension", "dtype of the points", "points", "weights")  # equal on all ranks
 
 SEEN = (
     "source: these rows built the coreset, so the interval speaks of the table, not of the population behind it, to "

@@ -1,13 +1,13 @@
-"""`expectation_error`: what a coreset is for, checked for one function.
+"""`expectation_error`: the error of a coreset's mean of one function.
 
     Y_k samples of mu, M of them      x_i, b_i points: nu      T(y) cell of y, W_1 potential      g(y) = f(x_T(y))
     w_k their weights, of one without them; means over samples are sum w f / sum w
 
 The error is E f(Y) - sum_i b_i f(x_i). f(y) and g(y) are alike, because y is near its point, so f - beta g varies
 little. But E g(Y) = sum_i mu(cell i) f(x_i) is not sum_i b_i f(x_i): the cells of a fitted potential have the masses b
-only to within its sampling error, which is as large as the errors to be found. Taking them for equal would bias the
-answer. What is right is to estimate E g as well, from many more samples, which costs no call of f (Neyman's double
-sampling, 1938):
+only to within its sampling error, which is as large as the errors to be found. Treating them as equal would bias the
+estimate. So E g is estimated as well, from many more samples, which needs no call of f (Neyman's double sampling,
+1938):
 
     estimate = mean over m of (f - beta g) + beta mean over M of g - sum_i b_i f(x_i),        m of the M samples,
     variance = var(f - beta g) (1/m - 1/M) + var(f) / M      (equal weights).
@@ -47,7 +47,7 @@ from .evaluation import WHY, Fitted, FreshRows
 from .maps import Map, at_rest, values_of
 from .points import Points
 
-PILOT = 1000  # calls of f to find beta
+PILOT = 1000  # calls of f, at most, to find beta
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -1,4 +1,4 @@
-"""A Lipschitz constant of a network from its layers: the product of their own."""
+"""A Lipschitz constant of a network: the product of those of its layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calling the user's function or network, and leaving it as it was."""
+"""Evaluation of the user's function or network, which is left as it was."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the two bounds on the distance met over a run."""
+"""The two bounds on the distance over a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures that are registered nowhere, the colours of all pictures, and arrays of what is drawn."""
+"""Figures without pyplot, the colours of all pictures, and what they share."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-# Told apart by colour-blind readers too: the coreset, what it is compared with, further ones.
+# Colour-blind readers can tell them apart: the coreset, what it is compared with, further ones.
 COLOURS = ("#d1495b", "#2e6f95", "#5b8c5a", "#8d6a9f", "#e09f3e", "#555555")
 GREY = "#c9c9c9"
-SHOWN = 8000  # more samples than these only blacken the paper; a fixed random part of them is drawn
+SHOWN = 8000  # samples; of more a fixed random part is drawn
 
 
 def canvas(width: float, height: float, rows: int = 1, columns: int = 1, **gridspec: Any) -> tuple[Figure, Any]:

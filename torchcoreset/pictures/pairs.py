@@ -1,4 +1,4 @@
-"""Every pair of a few columns: what a projection on two axes may hide."""
+"""Every pair of a few columns: which may show what a projection on two axes hides."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .canvas import COLOURS, GREY, areas, both, canvas, dot, some
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST = 8  # columns; more would be stamps
+MOST = 8  # columns; more are refused, as panels would be too small to read
 
 
 def draw_pairs(

@@ -18,11 +18,11 @@ from ..transport import Problem, Status, as_table, make_problem, solve
 from ..transport.passes import LaguerreCells, make_engine
 
 LEVELS = ("fine", "note", "warning")
-OFF = 0.1  # relative error of a cell's mass that a user should know of
-SCALES = 10.0  # ratio of the standard deviations of two columns
-TAILS = 0.5  # of the cost in a tenth of the cells
-ROUNDING = 0.1  # of the value: what float32 may be off by
-COINCIDE = 1e-6  # of the spread of the points: distance at which two are the same
+OFF = 0.1  # relative error of a cell's mass; beyond it a note says so
+SCALES = 10.0  # ratio of the standard deviations of two columns; beyond it a warning
+TAILS = 0.5  # part of the cost in a tenth of the cells; beyond it a warning
+ROUNDING = 0.1  # part of the value that rounding one cost takes; beyond it a warning, beyond a hundredth of it a note
+COINCIDE = 1e-6  # spreads of the points; two points that are nearer coincide
 
 
 @dataclass(frozen=True)
@@ -166,13 +166,13 @@ def _empty(problem: Problem) -> Finding:
     """Points that are nearest to no sample: their mass comes from elsewhere."""
     zero = torch.zeros_like(problem.b)
     nearest = make_engine(problem, "auto").hard(zero).mass
-    idle = int((problem.b == 0).sum())
-    lost = int(((nearest == 0) & (problem.b > 0)).sum())
-    if not lost and not idle:
+    unweighted = int((problem.b == 0).sum())
+    empty = int(((nearest == 0) & (problem.b > 0)).sum())
+    if not empty and not unweighted:
         return Finding("empty cells", "fine", "every point is the nearest one to some samples")
-    parts = [f"{lost} points are the nearest to no sample"] if lost else []
-    parts += [f"{idle} points have weight 0"] if idle else []
-    level = "warning" if lost else "note"
+    parts = [f"{empty} points are the nearest to no sample"] if empty else []
+    parts += [f"{unweighted} points have weight 0"] if unweighted else []
+    level = "warning" if empty else "note"
     return Finding(
         "empty cells", level, f"{' and '.join(parts)} of {len(problem.b)}. Build with fewer points or another seed."
     )

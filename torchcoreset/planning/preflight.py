@@ -38,11 +38,12 @@ from ..transport import ENTRIES, check_power, make_problem, solve
 MIB = 1 << 20
 NUMBERS = 22  # float64 a sample beside its coordinates
 COPIES = 4  # of a block of samples in float64
-# Costs of the samples near boundaries to all points: of many points, until there are many, and at most (measured).
-PER_POINT, FEW_POINTS, MOST_POINTS = 0.38 * MIB, 100, 640 * MIB
-STEPS = 40  # of a typical build by fixed points, until it has settled
-PROBE = 20_000  # samples of the transport that is measured
-PROBE_PER_POINT = 20
+PER_POINT = 0.38 * MIB  # costs of the samples near boundaries to one point (measured)
+FEW_POINTS = 100  # points; far below it the same takes size / FEW_POINTS as much
+MOST_POINTS = 640 * MIB  # the same for all points together, at most
+STEPS = 40  # of a typical build by fixed points, until it has converged
+PROBE = 20_000  # samples, at most, of the transport that is timed
+PROBE_PER_POINT = 20  # samples a point, if that is more
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

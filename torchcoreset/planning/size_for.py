@@ -18,8 +18,8 @@ from ..transport import check_power
 from .growth import Growth, fit_growth
 
 LADDER = (10, 20, 40)  # sizes that the law is fitted to
-SPARE = 1.05  # more points than the fit asks for, since it errs
-TAILS = 0.5  # of the cost in a tenth of the cells: the law of the bulk does not hold
+SPARE = 1.05  # times the points that the fit asks for, since it errs
+TAILS = 0.5  # part of the cost in a tenth of the cells; beyond it a warning says that the law may not hold
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -10,7 +10,7 @@ from .files import FileSource
 from .source import Source
 from .tables import RandomAccessSource
 
-ROWS = 64
+ROWS = 64  # that the hash reads
 
 
 def fingerprint_of(source: Source) -> str | None:

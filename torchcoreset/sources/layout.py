@@ -11,7 +11,7 @@ from torch import Tensor
 from ..tensors import LISTS, check_finite, is_array
 from .rows import float_tensor, is_rows, is_table, shaped_rows
 
-MOST_PARTS = 3  # of a batch: samples, labels, weights
+MOST_PARTS = 3  # of a batch (samples, labels, weights); a longer tuple of vectors may be rows, and is refused
 _FEATURE_KEYS = ("x", "features", "data")
 
 Key = int | str

@@ -14,7 +14,7 @@ from .randomness import isolated
 from .rows import check_dimension
 from .source import Source
 
-BATCH_SIZE = 1024  # rows that go through a network at once, which bounds the memory of its activations
+BATCH_SIZE = 1024  # rows that go through a network at once: bounds the memory of its activations
 
 
 class Pushforward(Source):

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import torch
 from torch import Generator, Tensor
 
-_SPARSE = 16  # below one row in sixteen, drawing again on a repeat is cheaper than permuting every row
-_MANY = 1 << 16  # from here on a dict of the draws would be slow and large
+_SPARSE = 16  # rows a drawn one; beyond it drawing again on a repeat is cheaper than permuting all rows
+_MANY = 1 << 16  # draws; beyond it a dict of them would be slow and large
 
 
 def make_generator(seed: int | Generator) -> Generator:

@@ -1,4 +1,4 @@
-"""Two sources from one: rows to build on, and rows that stay unseen."""
+"""Rows of a source split in two, to build on and to certify on; and its rows read without replacement."""
 
 from __future__ import annotations
 

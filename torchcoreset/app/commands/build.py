@@ -38,8 +38,8 @@ from ..files import (
 from ..outcome import INTERRUPTED, NOT_REACHED, OK, Outcome, note
 from ..settings import UsageError, option
 
-LOOKED_AT = 1 << 22  # numbers in a table whose columns are compared, which takes well under a second
-UNEVEN = 10.0  # times that one column spreads as wide as another, from which on that is said
+LOOKED_AT = 1 << 22  # numbers; the columns of larger tables are not compared: it would take a second
+UNEVEN = 10.0  # ratio of the deviations of two columns; beyond it a note suggests --standardise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +128,7 @@ def _prepare(settings: BuildSettings) -> _Job:
 
 
 def _say_if_uneven(scaling: Scaling, columns: Sequence[str], *, quiet: bool) -> None:
-    """Columns in unlike units are a usual mistake, and the result does not show it."""
+    """A note if columns seem to be in unlike units: a usual mistake that the result does not show."""
     wide, narrow = int(scaling.deviation.argmax()), int(scaling.deviation.argmin())
     ratio = float(scaling.deviation[wide] / scaling.deviation[narrow])
     if ratio > UNEVEN:

@@ -1,4 +1,4 @@
-"""Files of the command line: tables, coresets with all that is known of them, pictures, checkpoints."""
+"""Files of the command line: tables, coresets with their metadata, pictures, checkpoints."""
 
 from .checkpoint import Checkpoint
 from .coresets import FORMATS, CoresetFile, check_format, check_out, read_coreset, write_coreset

@@ -1,6 +1,6 @@
-"""Coresets in files, with all that is known of them: .npz, .pt, .safetensors, .csv, .parquet.
+"""Coresets in files, with their metadata: .npz, .pt, .safetensors, .csv, .parquet.
 
-| format | points and weights | what is known of them |
+| format | points and weights | metadata |
 | --- | --- | --- |
 | .npz, .pt, .safetensors | arrays `points`, `weights`, `labels`; `tc.Coreset.load` reads them | `metadata`, as JSON |
 | .csv | a column for each feature, the label, and "weight" (or "point_weight") | FILE.csv.json beside it |
@@ -30,7 +30,8 @@ from .pictures import check_place
 from .scaling import Scaling
 
 FORMATS = (".npz", ".pt", ".safetensors", ".csv", ".parquet")
-WEIGHT, SPARE = "weight", "point_weight"  # the second where the data have a column of the first name
+WEIGHT = "weight"  # column of the weights
+SPARE = "point_weight"  # the same where the data have a column called "weight"
 SCHEMA_KEY = b"torchcoreset"
 
 
@@ -42,7 +43,7 @@ class CoresetFile:
         points: (n, d), in the units of the data.
         weights: (n,), sum 1.
         labels: (n,) numbers or text, or None.
-        metadata: what is known: size, p, distance, bounds, version, seed, columns, scaling and more.
+        metadata: size, p, distance, bounds, version, seed, columns, scaling and more.
     """
 
     points: Tensor

@@ -1,4 +1,4 @@
-"""Pictures as files: what their names may be, how they are written, and whether anything can be written there."""
+"""Pictures as files, and whether a file can be written at a place."""
 
 from __future__ import annotations
 

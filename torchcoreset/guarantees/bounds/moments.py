@@ -1,4 +1,4 @@
-"""What a stream of weighted numbers says of their mean, in one pass and constant memory.
+"""Moments of a stream of weighted numbers, in one pass and constant memory.
 
     m numbers f_k      w_k > 0 their weights, 1 if there are none      r_k = f_k - mean, mean = sum w f / sum w
 

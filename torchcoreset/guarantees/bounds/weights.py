@@ -19,10 +19,10 @@ from torch import Tensor
 from ...errors import warn_user
 from .moments import WeightedMoments
 
-HEAVIEST = 1 / 3  # of k
-UNLIKE = 0.5  # of Kish's size that the numbers are worth: below it heavy rows are also those that differ most
-FEWEST = 15.0  # rows of equal weight: below it intervals were too short in a tenth of all cases
-LEAST = 5  # weights that a tail is fitted to
+HEAVIEST = 1 / 3  # k; beyond it the mean has no third moment, by which intervals are corrected
+UNLIKE = 0.5  # part of Kish's size that the numbers are worth; below it heavy rows also differ most
+FEWEST = 15.0  # effective sample size; below it a tenth of the intervals were too short (measured)
+LEAST = 5  # weights; to fewer no tail is fitted
 
 
 def pareto_shape(weights: Tensor) -> float:

@@ -1,4 +1,4 @@
-"""Fresh rows: each row of a source is given once, first to find a potential with, then to certify with."""
+"""Fresh rows: each row of a source is given once, either for the potential or for the interval."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Generator, Tensor
 from ...sources import Source, SourceExhausted
 
 BATCH_ELEMENTS = 1 << 20  # numbers in a batch of samples: 8 MiB in float64
-BATCH_ROWS = (256, 1 << 16)
+BATCH_ROWS = (256, 1 << 16)  # fewest and most rows of a batch
 
 
 class Rows(NamedTuple):

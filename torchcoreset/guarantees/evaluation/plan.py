@@ -20,10 +20,11 @@ from ...transport.flow import MASS_TOLERANCE, ArcLists, balance, balance_lists, 
 from ...transport.ranks import Ranks, solve_on, totals_of
 from .cell_statistics import MANY, CellRows, CellStatistics
 
-LEAST = 1e-6  # of the value: what detours may cost in any case
-SHARP, LOOSE = 0.25, 1e-2  # standard errors, and part of the value, that a solved plan may be above the best
-LISTED = 32  # nearest points in its list
-WASTED = 0.05  # standard errors of the value: what all detours together may cost
+SUBOPTIMALITY = 0.05  # standard errors of the value that the flow may cost above the best one
+LEAST = 1e-6  # part of the value that it may cost above the best in any case
+SHARP = 0.25  # standard errors of the value: gap to which a plan on all samples is solved
+LOOSE = 1e-2  # part of the value: largest such gap
+LISTED = 32  # candidate arcs of a sample where there are more than MANY points
 BLOCK = 1 << 22  # elements of a block of costs
 
 
@@ -57,7 +58,7 @@ def feasible_plan(
         v: (n,) the potential whose cells the statistics holds.
         cost: of moving mass.
         image: (n, d') what a map makes of the points.
-        error: standard error of the value, far below which shorter paths are not worth their time.
+        error: standard error of the value, the flow may cost a small part of it above the best one.
     """
     n, total = len(x), statistics.total
     held = statistics.finish()
@@ -68,7 +69,7 @@ def feasible_plan(
     # Masses and weights are rounded numbers: the rest goes to where a plan can move it.
     excess = statistics.mass / total - statistics.b
     excess -= excess.sum() / n
-    budget = max(WASTED * error, LEAST * float(statistics.cost.sum()) / total)
+    budget = max(SUBOPTIMALITY * error, LEAST * float(statistics.cost.sum()) / total)
     arrays = (cell.cpu().numpy(), mass.cpu().numpy(), excess.cpu().numpy(), v.cpu().numpy())
     if n > MANY:
         moved = balance_lists(_lists(held, some, mean, x, v, cost), *arrays, arc_tolerance=0.0, suboptimality=[budget])

@@ -1,4 +1,4 @@
-"""A potential from samples of its own, so that the samples that certify have had no say in it.
+"""A potential from other samples than those of the interval, which must be independent of it.
 
     x (n, d) points, b (n,) their weights      v (n,) potential      D semi-dual      m samples that will certify
 
@@ -20,12 +20,12 @@ from ..bounds import WeightedMoments
 from ..points import Points, check_dimension
 from .fresh import FreshRows, Rows, put_together
 
-FIRST_SHARE = 0.1  # of the certifying samples: what the first potential comes from, and as many to look at it
-FIRST_PER_POINT = 20
-LOOSE = 0.5  # standard errors that a potential may lose
-MOST_SHARE = 0.5  # of a finite source
-ROUGH = 1e-2  # relative gap that shows what accuracy is needed
-MOST_ELEMENTS = 1 << 25  # numbers held for the potential: 256 MiB in float64
+FIRST_SHARE = 0.1  # of the samples of the interval: for the first potential, and as many to test it
+FIRST_PER_POINT = 20  # samples a point, at least, for the same
+LOOSE = 0.5  # standard errors of the certificate; a potential that loses more is solved again on more samples
+MOST_SHARE = 0.5  # of a finite source, at most, for the potential
+ROUGH = 1e-2  # relative gap of the first solution, from which the standard error is estimated
+MOST_ELEMENTS = 1 << 25  # numbers held for the potential, 256 MiB in float64; no more samples are taken
 
 
 @dataclass(frozen=True)

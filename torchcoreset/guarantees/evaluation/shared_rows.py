@@ -1,4 +1,4 @@
-"""Fresh rows of several ranks: what all need is taken in turn, and each then certifies with rows of its own."""
+"""Fresh rows of several ranks: rows that all need are taken in turn; each rank certifies with its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One pass over batches: read, checked, and what a draw does not need kept for the next."""
+"""One pass over batches, checked; rows of a batch that a draw does not need are kept for the next."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -15,7 +15,7 @@ from ..layout import PLAIN, Layout
 from .columns import check_numbers, choose_columns, is_whole, pyarrow, rows_of_columns
 from .source import FileSource
 
-HEAD = 1 << 16  # bytes of the file that tell its dialect
+HEAD = 1 << 16  # bytes of the file from which its dialect is guessed
 
 
 @dataclass(frozen=True)
@@ -135,12 +135,12 @@ def dialect_of(path: Path) -> Dialect:
 
 
 def _separator(path: Path, line: str) -> str:
-    """The separator of the first line: a comma, unless only another one can be meant."""
+    """The separator of the first line: a comma, unless there is another one and no comma outside numbers."""
     if ".tsv" in path.suffixes:
         return "\t"
     plain = re.sub('"[^"]*"', "", line)
     for separator in (";", "\t"):
-        # Of "1,5;2,5" the commas are those of numbers.
+        # Of "1,5;2,5" the commas are decimal commas.
         if separator in plain and ("," not in plain or _decimal_commas([plain], separator)):
             return separator
     return ","

@@ -14,7 +14,7 @@ from ..rows import float_tensor, shaped_rows
 from .columns import choose_columns, is_key
 from .source import FileSource
 
-_BLOCK_ELEMENTS = 1 << 16  # numbers of a block: small, so that a pool mixes many places of a sorted file
+_BLOCK_ELEMENTS = 1 << 16  # numbers of a block; larger ones would leave a sorted file less mixed in a pool
 
 
 class NpySource(FileSource):

@@ -1,4 +1,4 @@
-"""Tables in files that may be larger than memory: read in blocks, sampled uniformly, passed over again and again."""
+"""Tables in files that may be larger than memory: read in blocks, sampled uniformly, in one pass or several."""
 
 import abc
 from collections.abc import Iterator

@@ -12,7 +12,7 @@ from ..randomness import isolated
 from ..rows import check_dimension, shaped_rows
 from .random_access import RandomAccessSource
 
-_CHUNK = 4096  # rows read before they are packed into one tensor, so that few small tensors are alive
+_CHUNK = 4096  # rows packed into one tensor at once: each row is a tensor of its own before
 
 
 class DatasetSource(RandomAccessSource):

@@ -12,7 +12,7 @@ from ..randomness import permutation, proportional, subset
 from ..source import Source
 
 POOL_ELEMENTS = 1 << 25  # numbers of rows held while files are read: 128 MiB in float32
-MASSES = (1e-200, 1e200)  # beyond these a sum of weights is of no use as a scale
+MASSES = (1e-200, 1e200)  # sums of weights; beyond them 1 serves as their scale, as products would overflow
 
 
 class RandomAccessSource(Source):

@@ -12,7 +12,7 @@ from ...tensors import check_count
 from ..randomness import permutation
 from .random_access import POOL_ELEMENTS, RandomAccessSource
 
-MOST = 1 << 40  # rows in all; their numbers are drawn as a permutation, which memory ends long before
+MOST = 1 << 40  # rows, counted with their copies; more are refused: a permutation of their numbers needs 8 TiB
 
 
 class RepeatedRows(RandomAccessSource):
