@@ -28,7 +28,7 @@ from torch import Tensor
 
 import torchcoreset as tc
 from torchcoreset.testing import NORMAL
-from torchcoreset.transport.dual.hessian import HELD, Factorised
+from torchcoreset.transport.dual.hessian import LEAST_DEGREE, Factorised
 from torchcoreset.transport.passes.choose import make_engine
 from torchcoreset.transport.problem import make_problem
 
@@ -183,7 +183,7 @@ def cost(n: int, m: int, d: int, rounds: int) -> Cost:
         loss.potential,
         torch.randn(n, generator=generator, dtype=torch.float64),
     )
-    factor = Factorised(loss.curvature, 1.0, HELD * loss.curvature.diagonal())
+    factor = Factorised(loss.curvature, 1.0, LEAST_DEGREE * loss.curvature.diagonal())
     work = (step, lambda: make_engine(problem, "auto").hard(v), lambda: factor.solution(g))
     times = [[milliseconds(task) for task in work] for _ in range(rounds)]
     medians = [statistics.median(column) for column in zip(*times, strict=True)]

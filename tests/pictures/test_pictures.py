@@ -57,6 +57,7 @@ def result() -> tc.BuildResult:
     return tc.build_coreset(DATA, 12)
 
 
+@pytest.mark.slow
 def test_cells(result) -> None:
     pixels = rendered(pictures.draw_cells(result.coreset, DATA, result.transport.potential))
     assert has(pixels, RED)

@@ -59,6 +59,7 @@ def test_time_is_a_fair_guess() -> None:
     assert 0.1 < guess / taken < 10
 
 
+@pytest.mark.slow
 def test_what_is_held() -> None:
     plane = torch.distributions.Normal(torch.zeros(2), torch.ones(2))
     assert tc.preflight(plane, 600).samples == 120_000

@@ -25,6 +25,7 @@ def test_the_line() -> None:
     assert 1 - found.certificate.confidence == pytest.approx(0.05 / 8)
 
 
+@pytest.mark.slow
 def test_the_square() -> None:
     """n W2^2 tends to 5 / (18 sqrt 3), and is 0.172 at n=10: 0.1 takes 16 to 18 points."""
     found = tc.size_for(0.1, lambda m: torch.rand(m, 2), samples=20_000)
@@ -32,6 +33,7 @@ def test_the_square() -> None:
     assert found.growth.dimension == pytest.approx(2, rel=0.15)
 
 
+@pytest.mark.slow
 def test_out_of_reach() -> None:
     found = tc.size_for(1e-3, lambda m: torch.rand(m, 2), samples=5000, max_size=200)
     assert not found.reached

@@ -128,6 +128,7 @@ def test_idle_points_have_the_potential_that_their_first_mass_would_have() -> No
     assert found.mass[2] == 0
 
 
+@pytest.mark.slow
 def test_a_good_start_saves_passes_and_a_useless_one_does_no_harm() -> None:
     problem, eta = make_problem(normal(100, 2), normal(5000, 2, seed=1), 2), 0.05
     cold = solved(problem, eta, tolerance=1e-6)

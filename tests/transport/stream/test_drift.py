@@ -32,6 +32,7 @@ def batches_of(count: int, *sizes: int, seed: int = 0) -> list[Tensor]:
     return [torch.randn(sizes[k % len(sizes)], 2, generator=generator) for k in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(20,), (1,), (64, 64, 7)])
 @pytest.mark.parametrize("forgetting", [0.0, 0.05])
 def test_it_is_silent_on_a_stream_that_stands_still(sizes: tuple[int, ...], forgetting: float) -> None:

@@ -121,6 +121,7 @@ def test_what_is_remembered_is_never_written_to() -> None:
     assert all(torch.equal(getattr(running, name), value) for name, value in before.items())
 
 
+@pytest.mark.slow
 def test_the_potential_stays_centred_over_ten_thousand_steps() -> None:
     x, b = torch.tensor([[0.0], [10.0]]).double(), torch.full((2,), 0.5).double()
     y = torch.arange(4.0).double()[:, None]
