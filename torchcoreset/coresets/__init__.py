@@ -16,26 +16,7 @@ from .labeled import Allocation, LabeledCoreset, allocate, build_labeled_coreset
 from .start import Init
 
 __all__ = [
-    "DEFAULT_STEPS",
-    "Algorithm",
-    "Allocation",
-    "BuildResult",
-    "CellSizes",
-    "Comparison",
-    "Coreset",
-    "Init",
-    "LabeledCoreset",
-    "Step",
-    "allocate",
-    "build_coreset",
-    "build_labeled_coreset",
-    "compare_divergences",
-    "labels_of",
-    "load_npz",
-    "load_tensors",
-    "read_arrays",
-    "replacing",
-    "require_safetensors",
-    "wide",
-    "write_arrays",
-]
+    "DEFAULT_STEPS", "Algorithm", "Allocation", "BuildResult", "CellSizes", "Comparison", "Coreset", "Init",
+    "LabeledCoreset", "Step", "allocate", "build_coreset", "build_labeled_coreset", "compare_divergences", "labels_of",
+    "load_npz", "load_tensors", "read_arrays", "replacing", "require_safetensors", "wide", "write_arrays",
+]  # fmt: skip

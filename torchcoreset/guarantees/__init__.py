@@ -12,12 +12,6 @@ from .lipschitz import lipschitz_constant
 from .pushforward import PushforwardCertificate, certify_pushforward
 
 __all__ = [
-    "Certificate",
-    "ExpectationError",
-    "PushforwardCertificate",
-    "certify",
-    "certify_pushforward",
-    "check_confidence",
-    "expectation_error",
-    "lipschitz_constant",
-]
+    "Certificate", "ExpectationError", "PushforwardCertificate", "certify", "certify_pushforward", "check_confidence",
+    "expectation_error", "lipschitz_constant",
+]  # fmt: skip

@@ -15,16 +15,6 @@ from .sinkhorn import SinkhornResult, sinkhorn_divergence
 from .wasserstein import wasserstein
 
 __all__ = [
-    "Backend",
-    "CoresetLoss",
-    "Discrepancy",
-    "Divergence",
-    "KernelName",
-    "LossResult",
-    "SinkhornResult",
-    "check_blur",
-    "energy_distance",
-    "mmd",
-    "sinkhorn_divergence",
-    "wasserstein",
-]
+    "Backend", "CoresetLoss", "Discrepancy", "Divergence", "KernelName", "LossResult", "SinkhornResult", "check_blur",
+    "energy_distance", "mmd", "sinkhorn_divergence", "wasserstein",
+]  # fmt: skip

@@ -22,13 +22,6 @@ from .pairs import draw_pairs
 from .points import draw_classes, draw_coreset
 
 __all__ = [
-    "Panel",
-    "draw_bounds",
-    "draw_cells",
-    "draw_certificates",
-    "draw_classes",
-    "draw_comparison",
-    "draw_coreset",
-    "draw_images",
-    "draw_pairs",
-]
+    "Panel", "draw_bounds", "draw_cells", "draw_certificates", "draw_classes", "draw_comparison", "draw_coreset",
+    "draw_images", "draw_pairs",
+]  # fmt: skip

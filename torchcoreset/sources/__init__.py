@@ -19,26 +19,7 @@ from .split import hold_out, once
 from .tables import DatasetSource, RepeatedRows, TensorSource
 
 __all__ = [
-    "BATCH_SIZE",
-    "CallableSource",
-    "CsvSource",
-    "DatasetSource",
-    "DistributionSource",
-    "FileSource",
-    "LoaderSource",
-    "NpySource",
-    "ParquetSource",
-    "Pushforward",
-    "RepeatedRows",
-    "Source",
-    "SourceExhausted",
-    "StreamSource",
-    "TensorSource",
-    "apply_network",
-    "as_source",
-    "fingerprint_of",
-    "hold_out",
-    "make_generator",
-    "once",
-    "permutation",
-]
+    "BATCH_SIZE", "CallableSource", "CsvSource", "DatasetSource", "DistributionSource", "FileSource", "LoaderSource",
+    "NpySource", "ParquetSource", "Pushforward", "RepeatedRows", "Source", "SourceExhausted", "StreamSource",
+    "TensorSource", "apply_network", "as_source", "fingerprint_of", "hold_out", "make_generator", "once", "permutation",
+]  # fmt: skip

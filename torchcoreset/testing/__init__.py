@@ -29,23 +29,7 @@ from .line import EXPONENTIAL, LINE_PROBLEMS, NORMAL, UNIFORM, LineProblem
 from .plane import BEST_KNOWN, HEXAGON_W1, HEXAGON_W2, KnownValue, sample_normal, sample_square
 
 __all__ = [
-    "BEST_KNOWN",
-    "DISCRETE_PROBLEMS",
-    "E1",
-    "EXPONENTIAL",
-    "HEXAGON_W1",
-    "HEXAGON_W2",
-    "LINE_PROBLEMS",
-    "NORMAL",
-    "UNIFORM",
-    "DiscreteProblem",
-    "KnownValue",
-    "LineProblem",
-    "LineTransport",
-    "entropic_gaussian_line",
-    "gaussian_w2",
-    "line_transport",
-    "sample_normal",
-    "sample_square",
-    "sinkhorn_gaussian_line",
-]
+    "BEST_KNOWN", "DISCRETE_PROBLEMS", "E1", "EXPONENTIAL", "HEXAGON_W1", "HEXAGON_W2", "LINE_PROBLEMS", "NORMAL",
+    "UNIFORM", "DiscreteProblem", "KnownValue", "LineProblem", "LineTransport", "entropic_gaussian_line", "gaussian_w2",
+    "line_transport", "sample_normal", "sample_square", "sinkhorn_gaussian_line",
+]  # fmt: skip

@@ -7,20 +7,6 @@ from .pictures import check_picture, save_picture
 from .scaling import Scaling, scaled
 
 __all__ = [
-    "FORMATS",
-    "Checkpoint",
-    "CoresetFile",
-    "DataSettings",
-    "Scaling",
-    "Table",
-    "check_format",
-    "check_out",
-    "check_picture",
-    "header",
-    "load_arrays",
-    "read_coreset",
-    "read_table",
-    "save_picture",
-    "scaled",
-    "write_coreset",
-]
+    "FORMATS", "Checkpoint", "CoresetFile", "DataSettings", "Scaling", "Table", "check_format", "check_out",
+    "check_picture", "header", "load_arrays", "read_coreset", "read_table", "save_picture", "scaled", "write_coreset",
+]  # fmt: skip

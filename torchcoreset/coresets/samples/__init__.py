@@ -13,13 +13,6 @@ from .loaded import (
 from .ranked_rows import WHY
 
 __all__ = [
-    "DEFAULT_SAMPLES",
-    "LINE_SAMPLES",
-    "SAMPLES_PER_POINT",
-    "WHY",
-    "LoadedSamples",
-    "load",
-    "load_part",
-    "loaded_rows",
+    "DEFAULT_SAMPLES", "LINE_SAMPLES", "SAMPLES_PER_POINT", "WHY", "LoadedSamples", "load", "load_part", "loaded_rows",
     "most_of_file",
-]
+]  # fmt: skip

@@ -7,18 +7,6 @@ from .potential import Fitted, fit_potential
 from .shared_rows import WHY, SharedRows, generator_of
 
 __all__ = [
-    "WHY",
-    "CellRows",
-    "CellStatistics",
-    "Fitted",
-    "FreshRows",
-    "Plan",
-    "Rows",
-    "SharedRows",
-    "cell_rows",
-    "feasible_plan",
-    "fit_potential",
-    "generator_of",
-    "joined",
-    "near_optimal_plan",
-]
+    "WHY", "CellRows", "CellStatistics", "Fitted", "FreshRows", "Plan", "Rows", "SharedRows", "cell_rows",
+    "feasible_plan", "fit_potential", "generator_of", "joined", "near_optimal_plan",
+]  # fmt: skip

@@ -11,17 +11,6 @@ from .parquet import ParquetSource
 from .source import FileSource
 
 __all__ = [
-    "FORMATS",
-    "CsvSource",
-    "FileSource",
-    "NpySource",
-    "ParquetSource",
-    "column_named",
-    "format_of",
-    "mapped",
-    "open_file",
-    "pyarrow",
-    "read_column",
-    "schema_of",
-    "usable",
-]
+    "FORMATS", "CsvSource", "FileSource", "NpySource", "ParquetSource", "column_named", "format_of", "mapped",
+    "open_file", "pyarrow", "read_column", "schema_of", "usable",
+]  # fmt: skip

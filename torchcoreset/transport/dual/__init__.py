@@ -10,22 +10,7 @@ from .line import sorted_transport
 from .newton import LOOSE, UNDECIDED, eps_scaling, newton_steps, next_eta, target_softness, tune_eta
 
 __all__ = [
-    "COARSE",
-    "LEAST_DEGREE",
-    "LEAST_SAMPLES",
-    "LOOSE",
-    "UNDECIDED",
-    "Curvature",
-    "Factorised",
-    "LazyHessian",
-    "LimitedMemory",
-    "coarse_potential",
-    "coarse_sample",
-    "curvature_of",
-    "eps_scaling",
-    "newton_steps",
-    "next_eta",
-    "sorted_transport",
-    "target_softness",
-    "tune_eta",
-]
+    "COARSE", "LEAST_DEGREE", "LEAST_SAMPLES", "LOOSE", "UNDECIDED", "Curvature", "Factorised", "LazyHessian",
+    "LimitedMemory", "coarse_potential", "coarse_sample", "curvature_of", "eps_scaling", "newton_steps", "next_eta",
+    "sorted_transport", "target_softness", "tune_eta",
+]  # fmt: skip

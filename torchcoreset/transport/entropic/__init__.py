@@ -8,11 +8,5 @@ from .geomloss import ENGINES, geomloss_entropic
 from .sinkhorn import self_entropic, solve_entropic
 
 __all__ = [
-    "ENGINES",
-    "DisplacementSum",
-    "Entropic",
-    "cost_blocks",
-    "geomloss_entropic",
-    "self_entropic",
-    "solve_entropic",
-]
+    "ENGINES", "DisplacementSum", "Entropic", "cost_blocks", "geomloss_entropic", "self_entropic", "solve_entropic",
+]  # fmt: skip

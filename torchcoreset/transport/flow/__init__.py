@@ -12,15 +12,6 @@ from .network import MASS_TOLERANCE
 from .sparse import ArcLists, balance_lists
 
 __all__ = [
-    "MASS_TOLERANCE",
-    "ArcLists",
-    "BoundarySamples",
-    "Floats",
-    "Ints",
-    "balance",
-    "balance_lists",
-    "boundary_samples",
-    "candidate_arcs",
-    "spread",
-    "within_limits",
-]
+    "MASS_TOLERANCE", "ArcLists", "BoundarySamples", "Floats", "Ints", "balance", "balance_lists", "boundary_samples",
+    "candidate_arcs", "spread", "within_limits",
+]  # fmt: skip

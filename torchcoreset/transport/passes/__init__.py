@@ -23,24 +23,7 @@ from .keops import load_keops, running
 from .rounding import RESOLUTION, unresolved
 
 __all__ = [
-    "KEOPS_DIMENSIONS",
-    "RESOLUTION",
-    "Engine",
-    "EngineChoice",
-    "EngineName",
-    "Entries",
-    "LaguerreCells",
-    "Meter",
-    "SmoothedCells",
-    "SoftEngine",
-    "SoftSums",
-    "check_engine",
-    "chunk_elements",
-    "exponential_",
-    "load_keops",
-    "make_engine",
-    "running",
-    "shuffled",
-    "unresolved",
-    "warn_of_dimensions",
-]
+    "KEOPS_DIMENSIONS", "RESOLUTION", "Engine", "EngineChoice", "EngineName", "Entries", "LaguerreCells", "Meter",
+    "SmoothedCells", "SoftEngine", "SoftSums", "check_engine", "chunk_elements", "exponential_", "load_keops",
+    "make_engine", "running", "shuffled", "unresolved", "warn_of_dimensions",
+]  # fmt: skip

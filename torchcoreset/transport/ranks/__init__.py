@@ -9,15 +9,6 @@ from .group import Ranks, agree, as_ranks, check_group, mark, told_to, totals_of
 from .shard import engine_on
 
 __all__ = [
-    "Ranks",
-    "agree",
-    "as_ranks",
-    "check_group",
-    "engine_on",
-    "mark",
-    "problem_on",
-    "solve_on",
-    "told_to",
-    "total_of",
+    "Ranks", "agree", "as_ranks", "check_group", "engine_on", "mark", "problem_on", "solve_on", "told_to", "total_of",
     "totals_of",
-]
+]  # fmt: skip
