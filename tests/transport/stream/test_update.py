@@ -15,7 +15,7 @@ from torchcoreset.transport.stream.batch import (
     BatchSums,
     batch_sums,
     effective_size,
-    look_at,
+    evaluate_batch,
     overdue_cells,
     smoothed,
 )
@@ -36,9 +36,9 @@ def begun(x: Tensor, y: Tensor, p: float = 2) -> tuple[StreamState, Problem]:
 def sums_of(running: StreamState, x: Tensor, y: Tensor, a: Tensor | None = None) -> BatchSums:
     engine = make_engine(make_problem(x, y, 2, None, a), "dense")
     soft = smoothed(engine, running) if is_due(running) else None
-    look, late = look_at(engine, running.potential), overdue_cells(running)
-    raised = None if late is None else c_transform(engine.problem, look.transform, late)
-    return batch_sums(engine.problem, look, soft, raised)
+    cells, late = evaluate_batch(engine, running.potential), overdue_cells(running)
+    raised = None if late is None else c_transform(engine.problem, cells.transform, late)
+    return batch_sums(engine.problem, cells, soft, raised)
 
 
 @either_power

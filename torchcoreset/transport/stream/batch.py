@@ -28,7 +28,7 @@ OVERDUE = 8.0  # samples, beyond log n, that an empty cell should have received 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class BatchCells:
     """A batch at the running potential: the cells of the samples here, and means over them.
 
     Attributes:
@@ -89,15 +89,15 @@ class BatchSums:
     renewal: Smoothed | None
 
 
-def look_at(engine: Engine, v: Tensor, tie_tolerance: float = 0.0) -> Look:
+def evaluate_batch(engine: Engine, v: Tensor, tie_tolerance: float = 0.0) -> BatchCells:
     """The cells of the samples here at a centred potential (n,), ties within a tolerance above 0 shared."""
     if tie_tolerance:
         cells, plan = shared(engine, v, tie_tolerance)
-        return _look(engine, v, cells.cell, plan)
-    return _look(engine, v, engine.nearest(v), None)
+        return _cells_of(engine, v, cells.cell, plan)
+    return _cells_of(engine, v, engine.nearest(v), None)
 
 
-def _look(engine: Engine, v: Tensor, cell: Tensor, plan: Coupling | None) -> Look:
+def _cells_of(engine: Engine, v: Tensor, cell: Tensor, plan: Coupling | None) -> BatchCells:
     """What these cells (m,) show, or the plan that shares some of their samples."""
     problem = engine.problem
     y, x, a, cost = problem.y, problem.x, problem.a, problem.cost
@@ -109,7 +109,7 @@ def _look(engine: Engine, v: Tensor, cell: Tensor, plan: Coupling | None) -> Loo
         mass, gradient = plan.column_sums(), torch.zeros_like(gradient)
         for rows, cols, part in plan.blocks():
             gradient.index_add_(0, cols, cost.paired_gradient(y[rows], x[cols]).mul_(part[:, None]))
-    return Look(
+    return BatchCells(
         cell=cell, transform=transform, mass=mass, gradient=gradient,
         value=problem.mean(transform), square=problem.mean(transform * transform), plan=plan,
     )  # fmt: skip
@@ -156,14 +156,14 @@ def overdue_cells(running: StreamState) -> Tensor | None:
 
 
 def batch_sums(
-    problem: Problem, look: Look, renewal: Smoothed | None = None, raised: Tensor | None = None
+    problem: Problem, cells: BatchCells, renewal: Smoothed | None = None, raised: Tensor | None = None
 ) -> BatchSums:
-    """What a batch tells, from a look at it whose means are those of all its samples; v is centred."""
+    """What a batch tells, from its cells, whose means are those of all its samples; v is centred."""
     return BatchSums(
         size=effective_size(problem),
-        value=float(look.value),
-        square=float(look.square),
-        mass=look.mass,
+        value=float(cells.value),
+        square=float(cells.square),
+        mass=cells.mass,
         c_transform=raised,
         renewal=renewal,
     )

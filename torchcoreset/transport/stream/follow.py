@@ -13,7 +13,7 @@ from ..passes import EngineChoice, make_engine
 from ..problem import Problem
 from ..result import Coupling
 from ..support import c_transform, extend, restrict
-from .batch import Look, batch_sums, look_at, overdue_cells, smoothed
+from .batch import BatchCells, batch_sums, evaluate_batch, overdue_cells, smoothed
 from .drift import Moments, features, first_moments, watched
 from .state import StreamState
 from .update import advance, advect, begin, forget, is_due
@@ -160,12 +160,12 @@ class Seen:
 
     Attributes:
         running: that potential, moved to where the points are.
-        look: at the batch.
+        cells: of the batch.
         features: (2, 2 d) its means of `drift.features`.
     """
 
     running: StreamState
-    look: Look
+    cells: BatchCells
     features: Tensor
 
     @property
@@ -177,14 +177,14 @@ class Seen:
     @property
     def means(self) -> tuple[Tensor, ...]:
         """All that are means over samples."""
-        look = self.look
-        return look.mass, look.gradient, look.value, look.square, self.features
+        cells = self.cells
+        return cells.mass, cells.gradient, cells.value, cells.square, self.features
 
     def with_means(self, *means: Tensor) -> Seen:
         """The same with means over more samples than those here."""
         mass, gradient, value, square, features = means
-        look = replace(self.look, mass=mass, gradient=gradient, value=value, square=square)
-        return replace(self, look=look, features=features)
+        cells = replace(self.cells, mass=mass, gradient=gradient, value=value, square=square)
+        return replace(self, cells=cells, features=features)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,8 +220,8 @@ def see(memory: Memory | None, problem: Problem, points: Tensor, samples: Tensor
     if running is None:
         return None
     passes = make_engine(problem, engine, running.numbers.mean)
-    look = look_at(passes, running.potential, running.numbers.tie_tolerance)
-    return Seen(running=running, look=look, features=features(samples, problem.mean, memory.moments.origin))
+    cells = evaluate_batch(passes, running.potential, running.numbers.tie_tolerance)
+    return Seen(running=running, cells=cells, features=features(samples, problem.mean, memory.moments.origin))
 
 
 def follow(
@@ -255,8 +255,8 @@ def follow(
     if due or late is not None:
         passes = make_engine(problem, engine, seen.running.numbers.mean)
         renewal = smoothed(passes, seen.running) if due else None
-        raised = None if late is None else passes.least(c_transform(problem, seen.look.transform, late))
-    sums = batch_sums(problem, seen.look, renewal, raised)
+        raised = None if late is None else passes.least(c_transform(problem, seen.cells.transform, late))
+    sums = batch_sums(problem, seen.cells, renewal, raised)
     after = advance(seen.running, sums, problem.b, forgetting)
     share = sums.size / after.numbers.typical
     moments, has_moved = watched(memory.moments, seen.features, sums.size, share, forgetting)
@@ -264,7 +264,7 @@ def follow(
     if has_moved:
         after = forget(after)
     memory = Memory(running=after, moments=moments, drifts=drifts)
-    return _followed(problem.b, seen.running.potential, seen.look, sums.value, memory, is_new)
+    return _followed(problem.b, seen.running.potential, seen.cells, sums.value, memory, is_new)
 
 
 def _first(problem: Problem, points: Tensor, samples: Tensor, engine: EngineChoice) -> Followed:
@@ -273,12 +273,12 @@ def _first(problem: Problem, points: Tensor, samples: Tensor, engine: EngineChoi
     passes = make_engine(problem, engine, mean)
     running = begin(passes, points, mean)
     (origin,) = passes.total(problem.mean(samples.double()))
-    here = look_at(passes, running.potential)
-    seen = Seen(running=running, look=here, features=features(samples, problem.mean, origin))
+    here = evaluate_batch(passes, running.potential)
+    seen = Seen(running=running, cells=here, features=features(samples, problem.mean, origin))
     seen = seen.with_means(*passes.total(*seen.means))
     moments = first_moments(origin, seen.features, running.numbers.samples)
     memory = Memory(running=running, moments=moments, drifts=problem.b.new_zeros(2))
-    return _followed(problem.b, running.potential, seen.look, float(seen.look.value), memory, False)
+    return _followed(problem.b, running.potential, seen.cells, float(seen.cells.value), memory, False)
 
 
 def _drifts(drifts: Tensor, batch: float, has_moved: bool) -> tuple[Tensor, bool]:
@@ -290,7 +290,7 @@ def _drifts(drifts: Tensor, batch: float, has_moved: bool) -> tuple[Tensor, bool
     return drifts.new_tensor([batch, batch if is_new else began]), is_new
 
 
-def _followed(b: Tensor, v: Tensor, look: Look, value: float, memory: Memory, is_new: bool) -> Followed:
+def _followed(b: Tensor, v: Tensor, cells: BatchCells, value: float, memory: Memory, is_new: bool) -> Followed:
     """What is told of a batch that was looked at with the potential v (n,), after which `memory` is what is known."""
     after = memory.running
     now = after.numbers
@@ -301,17 +301,17 @@ def _followed(b: Tensor, v: Tensor, look: Look, value: float, memory: Memory, is
         estimate=value if first else now.mean,
         standard_error=math.inf if first else math.sqrt(variance * now.mean_noise),
         potential=v.clone() if first else v,  # what is remembered is handed to nobody
-        transform=look.transform,
-        assignment=look.cell,
-        cell_mass=look.mass,
+        transform=cells.transform,
+        assignment=cells.cell,
+        cell_mass=cells.mass,
         weights=b,
-        excess=b - look.mass if first else after.residual.clone(),
+        excess=b - cells.mass if first else after.residual.clone(),
         noise=now.noise if now.noise > 0 else 1 / now.typical,
         batches=int(now.batches),
         gain=now.gain,
         status=_status(memory, len(b)),
     )
-    return Followed(transport=transport, gradient=look.gradient, plan=look.plan, memory=memory, is_new=is_new)
+    return Followed(transport=transport, gradient=cells.gradient, plan=cells.plan, memory=memory, is_new=is_new)
 
 
 def _status(memory: Memory, n: int) -> StreamStatus:
