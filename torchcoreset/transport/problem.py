@@ -93,7 +93,7 @@ class Problem:
 
     def mean(self, values: Tensor) -> Tensor:
         """Sum of values (m, ...) of the samples times their weights."""
-        return values.sum(0) / self.count if self.equal else self.a @ values
+        return values.mean(0) if self.equal else self.a @ values
 
     @cached_property
     def support(self) -> Tensor | None:

@@ -58,6 +58,9 @@ class Shard(Problem):
     def concentration(self) -> float:
         return self.square_weight
 
+    def mean(self, values: Tensor) -> Tensor:
+        return self.a @ values
+
     def mean_sample(self) -> Tensor:
         return self.ranks.total(super().mean_sample())[0]
 

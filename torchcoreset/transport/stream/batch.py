@@ -151,8 +151,8 @@ def scale_of(problem: Problem) -> float:
 
 def overdue_cells(running: StreamState) -> Tensor | None:
     """Which cells have been empty for too long, (n,) bool; None if none has."""
-    late = running.overdue > OVERDUE + math.log(len(running.overdue))
-    return late if bool(late.any()) else None
+    most = OVERDUE + math.log(len(running.overdue))
+    return running.overdue > most if float(running.overdue.max()) > most else None
 
 
 def batch_sums(
