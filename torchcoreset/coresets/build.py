@@ -193,15 +193,19 @@ def _fixed_point(
     potential: Tensor | None = None
     loose, accuracy = max(run.tolerance, COARSE_TOLERANCE), _accuracy(run.tolerance)
 
-    def descend(y: Tensor, a: Tensor | None, count: int, tolerance: float) -> tuple[Tensor, Tensor | None]:
+    def descend(
+        objective: Objective, y: Tensor, a: Tensor | None, count: int, tolerance: float
+    ) -> tuple[Tensor, Tensor | None]:
         step = partial(fixed_point.step, objective=objective, samples=y, sample_weights=a, tolerance=accuracy)
         state = run.descend(step, fixed_point.init(points, accuracy, potential), count, tolerance=tolerance)
         return state.result, state.potential
 
     coarse = max(COARSE * len(points), COARSE_LEAST)
     if loaded.count > 2 * coarse:
-        points, potential = descend(loaded.rows.draw(coarse, generator).to(points), None, coarse, loose)
-    points, potential = descend(loaded.y, loaded.a, loaded.count, loose if fresh else run.tolerance)
+        part = loaded.rows.draw(coarse, generator).to(points)
+        alone = replace(objective, ranks=None)  # every rank has drawn the same part
+        points, potential = descend(alone, part, None, coarse, loose)
+    points, potential = descend(objective, loaded.y, loaded.a, loaded.count, loose if fresh else run.tolerance)
     steps = min(averaging.STEPS, run.steps - len(run.history))
     if not fresh or steps < 1:
         return points, potential
