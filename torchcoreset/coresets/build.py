@@ -211,13 +211,9 @@ def _fixed_point(
         return points, potential
     status = run.status  # values of fresh samples scatter: they say nothing of whether points have settled
     step = partial(
-        averaging.step,
-        objective=objective,
-        source=loaded.read,
-        count=len(loaded.y),
-        generator=loaded.generator,
+        averaging.step, objective=objective, source=loaded.read, count=len(loaded.y), generator=loaded.generator,
         settling=steps // averaging.SETTLING,
-    )
+    )  # fmt: skip
     averaged = run.descend(step, averaging.init(points, potential), loaded.count, until_settled=False, steps=steps)
     run.status = status
     return averaged.result, averaged.potential
@@ -239,14 +235,7 @@ def _gradient(
         rate = RATE * as_cost(loss.p).root(value) / parameter.shape[1] ** 0.5
         return gradient.decaying_adam(parameter, rate, run.steps)
 
-    step = partial(
-        gradient.step,
-        loss=loss,
-        samples=loaded.y,
-        weights=weights,
-        sample_weights=loaded.a,
-        setup=setup,
-    )
+    step = partial(gradient.step, loss=loss, samples=loaded.y, weights=weights, sample_weights=loaded.a, setup=setup)
     # The default rate falls to zero over all steps: standing still before that is only noise.
     return run.descend(step, gradient.init(points), loaded.count, until_settled=optimizer is not None).result
 
@@ -265,14 +254,9 @@ def _stochastic(
 
     An iterator that ends early ends the run, whose result is then measured on the largest of the last batches."""
     step = partial(
-        stochastic.step,
-        objective=objective,
-        source=source,
-        batch_size=batch_size,
-        generator=generator,
-        rate=rate,
+        stochastic.step, objective=objective, source=source, batch_size=batch_size, generator=generator, rate=rate,
         average_from=run.steps // 2,
-    )
+    )  # fmt: skip
     state = run.descend(step, stochastic.init(points, objective.p), batch_size, until_settled=False)
     used = state.largest_batch
     assert used is not None  # a step has been made

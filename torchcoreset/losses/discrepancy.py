@@ -17,22 +17,11 @@ from typing import Any
 from torch import Tensor
 
 from ..transport import Problem, make_problem, within_range
+from . import options
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .kernels import Function, Gaussian, Kernel, KernelFunction, Laplace, Power, within
 from .memory import CachedSelfTerm
-from .options import (
-    Blur,
-    DivergenceSettings,
-    EnergyPower,
-    KernelChoice,
-    KernelName,
-    Measures,
-    RelativeBlur,
-    blur_length,
-    check_one_blur,
-    extent,
-    warn_if_beyond,
-)
+from .options import DivergenceSettings, KernelName, Measures, blur_length, check_one_blur, extent, warn_if_beyond
 from .wasserstein import as_inputs
 
 KERNELS: dict[KernelName, Callable[[float], Kernel]] = {"gaussian": Gaussian, "laplace": Laplace}
@@ -162,7 +151,7 @@ def mmd(
 class EnergySettings(DivergenceSettings[Discrepancy]):
     """How the energy distance is computed; arguments as in `energy_distance`."""
 
-    p: EnergyPower = 1
+    p: options.EnergyPower = 1
     constant: bool = True
 
     def evaluate(
@@ -176,9 +165,9 @@ class EnergySettings(DivergenceSettings[Discrepancy]):
 class MMDSettings(DivergenceSettings[Discrepancy]):
     """How a maximum mean discrepancy is computed; arguments as in `mmd`."""
 
-    kernel: KernelChoice = "gaussian"
-    blur: Blur | None = None
-    relative_blur: RelativeBlur | None = None
+    kernel: options.KernelChoice = "gaussian"
+    blur: options.Blur | None = None
+    relative_blur: options.RelativeBlur | None = None
     constant: bool = True
 
     def __post_init__(self) -> None:

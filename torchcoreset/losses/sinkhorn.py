@@ -22,18 +22,13 @@ from ..errors import ConvergenceWarning, warn_user
 from ..transport import Problem, Status, as_cost, check_start, distances, make_problem, weighted_median, within_range
 from ..transport.entropic import ENGINES, Entropic, geomloss_entropic, self_entropic, solve_entropic
 from ..transport.passes import EngineName
+from . import options
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .memory import CachedSelfTerm
 from .options import (
     Backend,
-    Blur,
-    CostPower,
     DivergenceSettings,
-    MaxSteps,
     Measures,
-    RelativeBlur,
-    Scaling,
-    Tolerance,
     blur_length,
     check_one_blur,
     coincide,
@@ -177,15 +172,15 @@ def sinkhorn_divergence(
 class SinkhornSettings(DivergenceSettings[SinkhornResult]):
     """How a Sinkhorn divergence is computed; arguments as in `sinkhorn_divergence`."""
 
-    p: CostPower = 2
-    blur: Blur | None = None
-    relative_blur: RelativeBlur | None = None
+    p: options.CostPower = 2
+    blur: options.Blur | None = None
+    relative_blur: options.RelativeBlur | None = None
     debias: bool = True
     constant: bool = True
     backend: Backend = "geomloss"
-    tolerance: Tolerance | None = None
-    scaling: Scaling | None = None
-    max_steps: MaxSteps | None = None
+    tolerance: options.Tolerance | None = None
+    scaling: options.Scaling | None = None
+    max_steps: options.MaxSteps | None = None
     engine: EngineName = "auto"
 
     def __post_init__(self) -> None:

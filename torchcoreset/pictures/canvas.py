@@ -10,7 +10,9 @@ import torch
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Figure  # noqa: PLC0414  (the other modules import it from here)
+else:
+    Figure = Any  # matplotlib is imported when a figure is made
 
 Floats = NDArray[np.float64]
 
@@ -26,10 +28,10 @@ def canvas(width: float, height: float, rows: int = 1, columns: int = 1, **grids
     Without pyplot no window opens, and nothing has to be closed.
     """
     try:
-        from matplotlib.figure import Figure
+        from matplotlib import figure as matplotlib_figure
     except ImportError as error:
         raise ImportError("pictures need matplotlib: pip install 'torchcoreset[plot]'.") from error
-    figure = Figure(figsize=(width, height), dpi=130, layout="constrained")
+    figure = matplotlib_figure.Figure(figsize=(width, height), dpi=130, layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, gridspec_kw=gridspec)
     for axis in axes.flat:
         axis.spines[["top", "right"]].set_visible(False)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from .canvas import COLOURS, Floats, areas, bare, both, canvas, some, table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .canvas import COLOURS, Figure, Floats, areas, bare, both, canvas, some, table
 
 
 def draw_cells(coreset: Any, data: Any, potential: Any, p: float = 2) -> Figure:

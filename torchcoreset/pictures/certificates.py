@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from .canvas import COLOURS, Floats, canvas
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .canvas import COLOURS, Figure, Floats, canvas
 
 
 def draw_certificates(tried: Sequence[tuple[int, Any]], *, epsilon: float | None = None) -> Figure:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .canvas import COLOURS, areas, bare, both, canvas, onto_main_axes, scatter, table
+from .canvas import COLOURS, Figure, areas, bare, both, canvas, onto_main_axes, scatter, table
 from .images import mosaic
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from .canvas import Floats, canvas, onto_main_axes, table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .canvas import Figure, Floats, canvas, onto_main_axes, table
 
 
 def draw_images(coreset: Any, shape: tuple[int, int], *, title: str | None = None) -> Figure:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from .canvas import COLOURS, GREY, areas, both, canvas, dot, some
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .canvas import COLOURS, GREY, Figure, areas, both, canvas, dot, some
 
 MOST = 8  # columns; more are refused, as panels would be too small to read
 

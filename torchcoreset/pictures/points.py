@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .canvas import COLOURS, SHOWN, areas, bare, both, canvas, dot, onto_main_axes, scatter
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .canvas import COLOURS, SHOWN, Figure, areas, bare, both, canvas, dot, onto_main_axes, scatter
 
 
 def draw_coreset(coreset: Any, data: Any, *, columns: Sequence[str] | None = None, title: str | None = None) -> Figure:

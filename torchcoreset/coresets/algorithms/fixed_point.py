@@ -66,13 +66,8 @@ def step(
 ) -> tuple[State, Transport]:
     """One transport to samples (m, d) of weights (m,), and the points past the centres of its cells."""
     x = state.points
-    found = objective.transport(
-        x,
-        samples,
-        sample_weights,
-        tolerance=state.accuracy,
-        start=state.potential,
-        accept_near_optimal=True,  # centres are what is needed, and a plan that is not quite as good has them too
+    found = objective.transport(  # a plan that is not quite as good as asked for has centres too
+        x, samples, sample_weights, tolerance=state.accuracy, start=state.potential, accept_near_optimal=True
     )
     centres = objective.centres(x, samples, found.plan)
     improved = found.value <= state.lowest

@@ -42,13 +42,9 @@ class Objective:
     ) -> Transport:
         """Transport between points (n, d) and samples (m, d) to a relative gap, from a potential (n,) or None."""
         run = partial(
-            solve,
-            tolerance=tolerance,
-            exact=False,
-            start=start,
-            max_steps=MOST_PASSES,
+            solve, tolerance=tolerance, exact=False, start=start, max_steps=MOST_PASSES,
             accept_near_optimal=accept_near_optimal,
-        )
+        )  # fmt: skip
         _, found = solve_on(
             self.ranks, "build_coreset", run, points, samples, self.p, self.weights, sample_weights,
             engine=self.engine, state=start,
