@@ -211,7 +211,7 @@ def normalised(weights: Any, count: int, name: str, device: torch.device | None 
     return w / w.sum()
 
 
-def described(value: Any, *parts: str, **formats: str) -> str:
+def described(value: Any, /, *parts: str, **formats: str) -> str:
     """The repr of a result or a source: `Kind(part, ..., attribute=number, ...)`, numbers in the formats given."""
     for name, form in formats.items():
         attribute = getattr(value, name)

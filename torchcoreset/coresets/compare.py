@@ -14,7 +14,7 @@ from torch.nn import Parameter
 
 from ..losses import Backend, CoresetLoss, check_blur
 from ..sources import as_source, make_generator, once
-from ..tensors import check_count, check_finite
+from ..tensors import check_count, check_finite, described
 from ..transport import DISTANCE, as_table, data_scale, transport
 from .algorithms import gradient
 from .start import check_size, separated, start_points
@@ -56,10 +56,8 @@ class Comparison:
     points: Tensor
 
     def __repr__(self) -> str:
-        return (
-            f"Comparison({self.name}: value={self.value:.4g}, w1={self.w1:.4g}, w2={self.w2:.4g}, "
-            f"distinct={self.distinct} of {len(self.points)}, seconds={self.seconds:.2g})"
-        )
+        distinct = f"distinct={self.distinct} of {len(self.points)}"
+        return described(self, f"{self.name}: value={self.value:.4g}", distinct, w1=".4g", w2=".4g", seconds=".2g")
 
 
 def compare_divergences(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from ..tensors import described
 from ..transport import Status, Transport, as_cost
 
 if TYPE_CHECKING:  # the loop of the algorithms writes steps, and a coreset may begin with one of them
@@ -62,7 +63,5 @@ class BuildResult:
         return as_cost(self.p).root(self.transport.value)
 
     def __repr__(self) -> str:
-        return (
-            f"BuildResult({self.coreset.size} points, W_{self.p:g}={self.distance:.6g}, "
-            f"gap={self.transport.gap:.1e}, steps={len(self.history)}, status={self.status.value})"
-        )
+        gap, steps = f"gap={self.transport.gap:.1e}", f"steps={len(self.history)}"
+        return described(self, f"{self.coreset.size} points, W_{self.p:g}={self.distance:.6g}", gap, steps, status="")

@@ -16,6 +16,7 @@ from typing import Any
 
 from torch import Tensor
 
+from ..tensors import described
 from ..transport import Problem, make_problem, within_range
 from . import options
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
@@ -49,7 +50,7 @@ class Discrepancy:
     diameter: float
 
     def __repr__(self) -> str:
-        return f"Discrepancy({len(self.potential)} points, {len(self.transform)} samples, value={self.value:.6g})"
+        return described(self, f"{len(self.potential)} points, {len(self.transform)} samples", value=".6g")
 
 
 def energy_distance(

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from ..deterministic import column_medians
 from ..errors import ConvergenceWarning, warn_user
+from ..tensors import described
 from ..transport import Problem, Status, as_cost, check_start, distances, make_problem, weighted_median, within_range
 from ..transport.entropic import ENGINES, Entropic, geomloss_entropic, self_entropic, solve_entropic
 from ..transport.passes import EngineName
@@ -81,11 +82,8 @@ class SinkhornResult:
     status: Status
 
     def __repr__(self) -> str:
-        return (
-            f"SinkhornResult({len(self.potential)} points, {len(self.transform)} samples, value={self.value:.6g}, "
-            f"blur={self.blur:.3g}, marginal_error={self.marginal_error:.1e}, steps={self.steps}, "
-            f"status={self.status.value})"
-        )
+        sizes = f"{len(self.potential)} points, {len(self.transform)} samples"
+        return described(self, sizes, value=".6g", blur=".3g", marginal_error=".1e", steps="", status="")
 
 
 def sinkhorn_divergence(

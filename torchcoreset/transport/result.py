@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ..deterministic import mass_by_cell
+from ..tensors import described
 from .labels import whole_labels
 
 ENTRIES = 1 << 17
@@ -115,8 +116,5 @@ class Transport:
         return torch.from_numpy(labels).to(cols.device)
 
     def __repr__(self) -> str:
-        n, m = self.plan.shape[1], self.plan.shape[0]
-        return (
-            f"Transport({n} points, {m} samples, value={self.value:.6g}, lower={self.lower:.6g}, "
-            f"gap={self.gap:.1e}, steps={self.steps}, status={self.status.value})"
-        )
+        (m, n), formats = self.plan.shape, {"value": ".6g", "lower": ".6g", "gap": ".1e"}
+        return described(self, f"{n} points, {m} samples", **formats, steps="", status="")
