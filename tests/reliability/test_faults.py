@@ -94,7 +94,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, suffix: str, content: bytes | N
     path = tmp_path / f"c{suffix}"
     tc.Coreset(X).save(path)
     path.write_bytes(path.read_bytes()[:-40] if content is None else content)
-    with pytest.raises(ValueError, match=rf"^path: .* is no {suffix} file"):
+    with pytest.raises(ValueError, match=rf"^path: .* is not a {suffix} file"):
         tc.Coreset.load(path)
     with pytest.raises(FileNotFoundError, match=r"^path: there is no file"):
         tc.Coreset.load(tmp_path / f"none{suffix}")

@@ -41,7 +41,7 @@ def read_arrays(path: str | Path) -> dict[str, Any]:
         # torch's text goes on to advise trusting the file, which is no advice.
         text = "" if suffix == ".pt" else f" ({error})"
         raise ValueError(
-            f"path: {path} is no {suffix} file of plain arrays{text}; expected a file by Coreset.save, whole, "
+            f"path: {path} is not a {suffix} file of plain arrays{text}; expected a file by Coreset.save, whole, "
             "without pickled objects."
         ) from error
 
