@@ -57,6 +57,7 @@ def test_the_loss_method(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.outcome.value == pytest.approx(optimum(work.points, work.samples)[0], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_process_apart_gives_the_record() -> None:
     work = make_work(TRANSPORT)
     best, _ = optimum(work.points, work.samples)

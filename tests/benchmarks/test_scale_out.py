@@ -5,6 +5,7 @@ import pytest
 from tests.benchmarks import scale_out
 
 
+@pytest.mark.slow
 @pytest.mark.distributed
 def test_both_steps_are_split(capsys: pytest.CaptureFixture) -> None:
     found = scale_out.main(["--quick"])

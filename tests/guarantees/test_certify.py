@@ -219,6 +219,7 @@ def test_a_long_source_is_not_read_further_than_asked() -> None:
     assert read < 10_000
 
 
+@pytest.mark.slow
 def test_the_set_that_built_it_is_known(tmp_path) -> None:
     data = torch.randn(3000, 2, generator=torch.Generator().manual_seed(8))
     result = tc.build_coreset(data, 5)

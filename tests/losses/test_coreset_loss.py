@@ -61,6 +61,7 @@ def test_memory_saves_steps() -> None:
     assert loss.last.steps < first
 
 
+@pytest.mark.slow
 def test_the_number_of_points_may_change(trained) -> None:
     loss, _ = trained
     assert loss(E1.points, E1.samples).item() == 4.0

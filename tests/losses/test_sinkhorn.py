@@ -234,6 +234,7 @@ def test_types(dtype: torch.dtype, backend: str) -> None:
     assert value.item() == pytest.approx(newton(x.double(), y.to(dtype).double(), blur=1.0).item(), rel=1e-2)
 
 
+@pytest.mark.slow
 def test_float32_is_as_good_as_float64() -> None:
     x, y = normal(50, 2), normal(2000, 2, seed=1)
     for blur in (0.01, 0.1, 1.0):
