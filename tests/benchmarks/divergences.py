@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
+from tests.data import normal32 as normal
 
 PLAIN = (0.5, 0.9)  # geomloss' own default for `scaling`, and the nearest to 1 that anyone waits for at m = 10,000
 MOST_ITERATIONS = 20_000
@@ -151,11 +152,6 @@ def long_sinkhorn(x: Tensor, y: Tensor, p: int, blur: float) -> tuple[float, Ten
     value = eta * (-(v - costs + log_b).logsumexp(1).mean() + v.mean())
     (gradient,) = torch.autograd.grad(value, points)
     return value.item(), gradient, error
-
-
-def normal(*shape: int, seed: int) -> Tensor:
-    """Standard normal numbers, float32."""
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 if __name__ == "__main__":
