@@ -11,6 +11,9 @@ DEMO_STAMP := $(VENV)/.stamp-demo
 DEV_STAMP := $(VENV)/.stamp-dev
 BENCH_STAMP := $(VENV)/.stamp-bench
 
+# pytest keeps the bytecode of what it rewrites, which takes each process five seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 # As many processes as there are cores, 4 at most since each holds torch; tests/conftest.py gives each one thread.
 PYTEST := $(RUN) -m pytest -n auto --maxprocesses 4 --dist worksteal
 
