@@ -12,7 +12,7 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import Parameter
 
-from ..losses import Backend, CoresetLoss, check_blur
+from ..losses import Backend, CoresetLoss, Divergence, check_blur
 from ..sources import as_source, make_generator, once
 from ..tensors import check_count, check_finite, described
 from ..transport import DISTANCE, as_table, data_scale, transport
@@ -44,7 +44,7 @@ class Comparison:
     """
 
     name: str
-    divergence: str
+    divergence: Divergence
     p: float
     blur: float | None
     debias: bool

@@ -65,7 +65,7 @@ from ..modes import solver_modes
 from ..sources import Source, as_source, make_generator
 from ..tensors import check_count, is_real
 from ..transport import Cost, Problem, as_cost, make_problem
-from ..transport.passes import LaguerreCells, check_engine, chunk_elements, make_engine
+from ..transport.passes import EngineName, LaguerreCells, check_engine, chunk_elements, make_engine
 from ..transport.ranks import Ranks, agree, as_ranks, mark, told_to
 from .bounds import WeightedMoments, bernstein, clt, hoeffding, warn_of_weights
 from .certificate import ASYMPTOTIC, UNSEEN, Certificate
@@ -116,7 +116,7 @@ def certify(
     *,
     bound: float | None = None,
     seed: int | Generator = 0,
-    engine: str = "auto",
+    engine: EngineName = "auto",
     group: Any = None,
 ) -> Certificate:
     """An interval for the distance W_p between a coreset and the distribution that a source samples from.

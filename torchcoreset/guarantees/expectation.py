@@ -38,7 +38,7 @@ from ..modes import solver_modes
 from ..sources import make_generator
 from ..tensors import check_count, described
 from ..transport import DISTANCE, make_problem
-from ..transport.passes import make_engine
+from ..transport.passes import EngineName, make_engine
 from ..transport.ranks import Ranks, agree, as_ranks, mark, told_to
 from .bounds import WeightedMoments, hall, size_of
 from .certificate import Certificate
@@ -99,7 +99,7 @@ def expectation_error(
     evaluations: int | None = None,
     lipschitz: float | None = None,
     seed: int | Generator = 0,
-    engine: str = "auto",
+    engine: EngineName = "auto",
     group: Any = None,
 ) -> ExpectationError:
     """|E_mu f - E_nu f| with an interval: how wrong a coreset's mean of f is.

@@ -27,7 +27,7 @@ from ..modes import solver_modes
 from ..sources import make_generator
 from ..tensors import described
 from ..transport import Cost, as_cost, make_problem, solve
-from ..transport.passes import make_engine
+from ..transport.passes import EngineName, make_engine
 from ..transport.ranks import Ranks, agree, as_ranks, mark, told_to
 from .bounds import WeightedMoments
 from .certificate import Certificate
@@ -74,7 +74,7 @@ def certify_pushforward(
     *,
     lipschitz: float | None = None,
     seed: int | Generator = 0,
-    engine: str = "auto",
+    engine: EngineName = "auto",
     group: Any = None,
 ) -> PushforwardCertificate:
     """An interval for the distance between the images of a coreset and of its distribution under a map.

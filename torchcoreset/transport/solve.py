@@ -14,7 +14,7 @@ from ..errors import ConvergenceError, ConvergenceWarning, warn_user
 from ..modes import solver_modes
 from ..tensors import check_count, is_real, real_tensor
 from .groups import Group, far_groups, group_problem
-from .passes import Engine, EngineChoice, check_engine
+from .passes import Engine, EngineChoice, EngineName, check_engine
 from .problem import Problem, as_float64, make_problem, within_range
 from .ranks import as_ranks, solve_on, told_to
 from .result import Coupling, Status, Transport
@@ -37,7 +37,7 @@ def transport(
     exact: bool = False,
     start: Tensor | None = None,
     max_steps: int = 100,
-    engine: str = "auto",
+    engine: EngineName = "auto",
     group: Any = None,
 ) -> Transport:
     """Optimal transport between weighted points and weighted samples, with a certified gap.
