@@ -206,7 +206,7 @@ class Engine(SoftEngine):
         """The same with a meter of its own."""
         return type(self)(problem)
 
-    # An engine may hold a part of the samples and be told of the rest; one like this holds them all.
+    # Reductions over all samples. This engine holds every one of them; an engine that holds a part overrides these.
 
     def total(self, *sums: Tensor) -> tuple[Tensor, ...]:
         """Sums over all samples, from those over the samples held."""
