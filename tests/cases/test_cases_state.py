@@ -387,7 +387,7 @@ def estimator() -> None:
 
 def pipeline() -> None:
     with pytest.MonkeyPatch.context() as patch:  # a build that stops before its transport is what it should be
-        patch.setattr("torchcoreset.coresets.build.solve", lambda *inputs, **options: stopped(*inputs))
+        patch.setattr("torchcoreset.coresets.algorithms.objective.solve", lambda *inputs, **options: stopped(*inputs))
         make_pipeline(StandardScaler(), WassersteinCoreset(5, max_iter=1)).fit(table())  # HERE
 
 
