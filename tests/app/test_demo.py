@@ -22,6 +22,7 @@ def test_the_digits(tmp_path, capsys):
     assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 100
 
 
+@pytest.mark.slow
 def test_the_coreset_is_the_closer_one(tmp_path, capsys):
     main(["--size", "12", "--out", str(tmp_path)])
     lines = capsys.readouterr().out.splitlines()

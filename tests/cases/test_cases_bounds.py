@@ -42,6 +42,7 @@ def test_d06_two_normals_far_apart(p: int, far: float, dtype: torch.dtype) -> No
     assert default.gap <= 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2, 3])
 def test_d06_certificates_of_groups_far_apart(p: int) -> None:
     for far in (1e4, 1e8):
@@ -56,6 +57,7 @@ def test_d06_certificates_of_groups_far_apart(p: int) -> None:
         assert found.lower <= truth <= found.upper
 
 
+@pytest.mark.slow
 def test_d06_a_build_of_groups_far_apart() -> None:
     generator = torch.Generator().manual_seed(0)
     rows = torch.randn(600, 2, generator=generator)
@@ -126,6 +128,7 @@ def light(seed: int) -> None:
     assert found.status is tc.Status.CONVERGED, seed
 
 
+@pytest.mark.slow
 def test_d07_no_light_weights_stall() -> None:
     for seed in range(60):
         light(seed)

@@ -267,6 +267,7 @@ for algorithm in ("fixed_point", "sgd", "gradient"):
 """
 
 
+@pytest.mark.slow
 def test_a32_global_settings_stay_as_they_are() -> None:
     run(A32, timeout=120)
 
@@ -280,6 +281,7 @@ def test_a36_a_sorted_tensor_is_shuffled(algorithm: str) -> None:
     assert result.transport.value <= 0.3
 
 
+@pytest.mark.slow
 @every_algorithm
 def test_a36_sorted_batches_are_reported_truthfully(algorithm: str) -> None:
     y = torch.cat((torch.zeros(500, 1), torch.full((500, 1), 10.0)))

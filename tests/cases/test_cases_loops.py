@@ -180,6 +180,7 @@ def test_a24_a_running_potential_has_no_bias() -> None:
     assert loss.last.estimate == pytest.approx(0, abs=0.05)
 
 
+@pytest.mark.slow
 def test_a08_identical_rows_end_in_time_online() -> None:
     points, loss = nn.Parameter(normal(5, 2)), tc.CoresetLoss(online=True)
     optimizer = torch.optim.SGD([points], lr=0.2)  # all rows go to one point at a time, whatever its weight

@@ -506,6 +506,7 @@ def test_a_default_device_does_not_reach_inside(without_defaults, tmp_path):
         torch.set_default_device(None)
 
 
+@pytest.mark.slow
 def test_a_default_dtype_does_not_reach_inside(without_defaults, tmp_path):
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.bfloat16)

@@ -26,6 +26,7 @@ def test_one_row_for_each_divergence(rows: list[tc.Comparison]) -> None:
     assert repr(rows[0]).startswith("Comparison(W1: value=")
 
 
+@pytest.mark.slow
 def test_the_biased_cost_collapses_and_debiasing_cures_it(rows: list[tc.Comparison]) -> None:
     biased, debiased = ([row for row in rows if row.blur and row.debias is debias] for debias in (False, True))
     assert [row.distinct for row in debiased] == [8, 8, 8]

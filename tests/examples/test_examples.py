@@ -68,6 +68,7 @@ def test_distributed_stream() -> None:
     assert upper < 0.45, done.stdout  # random points are at 1.5
 
 
+@pytest.mark.slow
 def test_kernel_herding(tmp_path: Path) -> None:
     found = load("kernel_herding").main(["--small", "--out", str(tmp_path)])
     assert (tmp_path / "kernel_herding.png").stat().st_size > 10_000

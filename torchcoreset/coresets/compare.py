@@ -98,7 +98,7 @@ def compare_divergences(
     Example:
         >>> import torch, torchcoreset as tc
         >>> y = torch.randn(200, 1, generator=torch.Generator().manual_seed(0))
-        >>> rows = tc.compare_divergences(y, 4, blurs=[0.1, 10.0], steps=200)
+        >>> rows = tc.compare_divergences(y, 4, blurs=[0.1, 10.0], steps=100)
         >>> [row.name for row in rows][:5]
         ['W1', 'W2^2', 'energy', 'Sinkhorn, blur 0.1', 'OT_eta, blur 0.1']
         >>> rows[-1].distinct
