@@ -43,8 +43,9 @@ def generator() -> torch.Generator:
     return torch.Generator().manual_seed(0)
 
 
+@pytest.hookimpl(tryfirst=True)  # before those that are slow are left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip, with the reason, what this machine cannot run."""
+    """Skip, with the reason, what this machine cannot run. What starts several processes is slow."""
     missing = {}
     if not torch.cuda.is_available():
         missing["gpu"] = "needs a CUDA device, and torch sees none"
@@ -53,6 +54,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not torch.distributed.is_available():
         missing["distributed"] = "needs a torch built with torch.distributed"
     for item in items:
+        if item.get_closest_marker("distributed"):
+            item.add_marker(pytest.mark.slow)
         for marker, reason in missing.items():
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))

@@ -25,6 +25,7 @@ def values(script: str) -> list[str]:
     return sorted(found - called - UNTYPED)
 
 
+@pytest.mark.slow
 def test_the_first_example_is_typed(tmp_path: Path) -> None:
     api = pytest.importorskip("mypy.api")
     script, shown = examples(), values(examples())

@@ -23,6 +23,7 @@ from torchcoreset.sklearn import WassersteinCoreset
 X = np.random.default_rng(0).normal(size=(400, 2))
 
 
+@pytest.mark.slow
 def test_scikit_learns_checks() -> None:
     reason = "starts are drawn at random, by weights or among repeated rows; KMeans is excused from it for the same"
     found = check_estimator(
@@ -77,6 +78,7 @@ def test_a_stream_goes_on_from_a_fit() -> None:
     assert 0 < np.abs(model.points_ - before).max() < 1
 
 
+@pytest.mark.slow
 def test_in_a_pipeline_and_a_grid() -> None:
     y = (X.sum(1) > 0).astype(int)
     pipeline = make_pipeline(StandardScaler(), WassersteinCoreset(5, random_state=0, tol=0.05), LogisticRegression())
