@@ -22,9 +22,9 @@ from torchcoreset.testing import DISCRETE_PROBLEMS, E1, LINE_PROBLEMS, line_tran
 from torchcoreset.transport import solver as solver_module
 from torchcoreset.transport.dual.hessian import Curvature, LimitedMemory
 from torchcoreset.transport.flow import boundary as offered_module
-from torchcoreset.transport.flow.cell_samples import Floats, Ints
-from torchcoreset.transport.flow.network import Balanced
-from torchcoreset.transport.flow.sparse import ArcLists
+from torchcoreset.transport.flow.arcs import Floats, Ints
+from torchcoreset.transport.flow.list_arcs import ArcLists
+from torchcoreset.transport.flow.min_cost_flow import Balanced
 from torchcoreset.transport.passes.dense import DenseEngine
 from torchcoreset.transport.passes.engine import LaguerreCells
 from torchcoreset.transport.problem import make_problem
@@ -589,7 +589,13 @@ def many_points(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(importlib.import_module(f"torchcoreset.transport.passes.{name}"), "DENSE_POINTS", 8)
     monkeypatch.setattr(importlib.import_module("torchcoreset.transport.passes.dense"), "SPARSE_FROM", 8)
     monkeypatch.setattr(importlib.import_module("torchcoreset.transport.dual.coarse_to_fine"), "FEWEST", 12)
-    monkeypatch.setattr(solver_module, "balance", lambda *_, **__: pytest.fail("balanced without lists"))
+
+    def over_lists(cost: Floats | ArcLists, *arguments: Any, **settings: Any) -> Balanced:
+        assert isinstance(cost, ArcLists), "balanced without lists"
+        return balance(cost, *arguments, **settings)
+
+    balance = solver_module.balance
+    monkeypatch.setattr(solver_module, "balance", over_lists)
 
 
 @functools.cache
@@ -655,12 +661,16 @@ def test_exact_is_exact_by_way_of_lists(kind: str, p: float, monkeypatch: pytest
 def test_all_costs_are_asked_where_lists_led_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = normal(300, 4), normal(6000, 4, seed=1)
 
-    def blind(lists: ArcLists, cell: Ints, mass: Floats, excess: Floats, v: Floats, **_: Any) -> Balanced:
-        asked.append(len(lists.cols))
+    def blind(
+        cost: Floats | ArcLists, cell: Ints, mass: Floats, excess: Floats, v: Floats, **settings: Any
+    ) -> Balanced:
+        if not isinstance(cost, ArcLists):
+            return balance(cost, cell, mass, excess, v, **settings)
+        asked.append(len(cost.cols))
         return Balanced(np.arange(len(cell)), cell, mass, v, 0)
 
-    asked: list[int] = []
-    monkeypatch.setattr(solver_module, "balance_lists", blind)
+    balance, asked = solver_module.balance, []
+    monkeypatch.setattr(solver_module, "balance", blind)
     result = tc.transport(x, y, tolerance=1e-4)
     assert len(asked) == 1
     assert result.gap <= 1e-4

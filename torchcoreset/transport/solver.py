@@ -32,7 +32,7 @@ from .dual import (
     target_softness,
     tune_eta,
 )
-from .flow import MASS_TOLERANCE, balance, balance_lists, boundary_samples, candidate_arcs, spread
+from .flow import MASS_TOLERANCE, ArcLists, Floats, balance, boundary_samples, candidate_arcs, north_west_corner
 from .passes import RESOLUTION, Engine, EngineChoice, LaguerreCells, make_engine, unresolved
 from .problem import Problem
 from .result import Coupling, Status, Transport
@@ -311,13 +311,12 @@ class Solver:
         if n > MOST_DENSE or ((near or large) and n > DENSE_BALANCE):
             few = Problem(x=problem.x, b=problem.b, y=boundary.y, a=boundary.a, equal=problem.equal, cost=problem.cost)
             part = (self.engine.finer(few) if hidden else None) or self.engine.apart(few)  # not counted as a pass
-            lists = candidate_arcs(part, boundary.cell, boundary.margin, v, -excess, widen)
-            balanced = balance_lists(lists, *arguments, arc_tolerance=arc_tolerance, suboptimality=suboptimality)
+            costs: ArcLists | Floats = candidate_arcs(part, boundary.cell, boundary.margin, v, -excess, widen)
         else:
             exact = hidden or (self.exact and problem.cost.amplifies_rounding)
             block = problem.cost.pairwise_exact if exact else problem.cost.pairwise
-            cost = block(boundary.y.double(), problem.x.double()).cpu().numpy()
-            balanced = balance(cost, *arguments, arc_tolerance=arc_tolerance, suboptimality=suboptimality)
+            costs = block(boundary.y.double(), problem.x.double()).cpu().numpy()
+        balanced = balance(costs, *arguments, arc_tolerance=arc_tolerance, suboptimality=suboptimality)
         rows, cols, mass = (
             torch.from_numpy(array).to(v.device) for array in (balanced.rows, balanced.cols, balanced.mass)
         )
@@ -337,7 +336,7 @@ class Solver:
         return torch.from_numpy(balanced.potential).to(v)
 
     def keep_plan(self, plan: Coupling, value: float) -> None:
-        """Keep the plan if it is better; what no path could move is first spread over whoever lacks it."""
+        """Keep the plan if it is better; what no path could move first goes to whoever lacks it."""
         received = plan.column_sums()
         excess = self.engine.total(received)[0] - self.problem.b
         if float(excess.abs().max()) > 10 * MASS_TOLERANCE / len(excess):
@@ -345,7 +344,7 @@ class Solver:
             widest = int((self.problem.x.amax(0) - self.problem.x.amin(0)).argmax())
             of_samples, of_points = (t[:, widest].double().cpu().numpy() for t in (self.problem.y, self.problem.x))
             rows, cols, mass, left = (t.cpu().numpy() for t in (plan.rows, plan.cols, plan.mass, excess))
-            arrays = spread(rows, cols, mass, left, (of_samples, of_points))
+            arrays = north_west_corner(rows, cols, mass, left, (of_samples, of_points))
             moved = [torch.from_numpy(array).to(excess.device) for array in arrays]
             plan = Coupling(moved[0], moved[1], moved[2], plan.shape)
             value = plan_cost(self.engine, plan)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from torchcoreset.transport.flow.candidate_arcs import WITHIN, candidate_arcs
-from torchcoreset.transport.flow.sparse import ArcLists
+from torchcoreset.transport.flow.list_arcs import ArcLists
 from torchcoreset.transport.passes.dense import DenseEngine
 from torchcoreset.transport.problem import make_problem
 
@@ -66,7 +66,7 @@ def test_costs_are_those_of_the_entries() -> None:
     torch.testing.assert_close(torch.as_tensor(lists.cost), cost[rows, lists.cols])
 
 
-def test_who_lacks_mass_is_listed_by_enough() -> None:
+def test_a_cell_that_lacks_mass_is_listed_by_as_much() -> None:
     engine, v = town_and_country()
     v[3] = -50.0  # nobody is near
     cells = engine.hard(v)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ...transport import Cost, solve
-from ...transport.flow import MASS_TOLERANCE, ArcLists, balance, balance_lists, spread
+from ...transport.flow import MASS_TOLERANCE, ArcLists, Floats, balance, north_west_corner
 from ...transport.ranks import Ranks, solve_on, totals_of
 from .cell_statistics import MANY, CellRows, CellStatistics
 
@@ -72,14 +72,14 @@ def feasible_plan(
     budget = max(SUBOPTIMALITY * error, LEAST * float(statistics.cost.sum()) / total)
     arrays = (cell.cpu().numpy(), mass.cpu().numpy(), excess.cpu().numpy(), v.cpu().numpy())
     if n > MANY:
-        moved = balance_lists(_lists(held, some, mean, x, v, cost), *arrays, arc_tolerance=0.0, suboptimality=[budget])
+        costs: ArcLists | Floats = _lists(held, some, mean, x, v, cost)
     else:
-        costs = torch.cat((cost.pairwise_exact(held.y, x), _minkowski(mean, x, some, cost)))
-        moved = balance(costs.cpu().numpy(), *arrays, arc_tolerance=0.0, suboptimality=[budget])
+        costs = torch.cat((cost.pairwise_exact(held.y, x), _minkowski(mean, x, some, cost))).cpu().numpy()
+    moved = balance(costs, *arrays, arc_tolerance=0.0, suboptimality=[budget])
     rows, cols, sent = moved.rows, moved.cols, moved.mass
     left = np.bincount(cols, weights=sent, minlength=n) - statistics.b.cpu().numpy()
     if np.abs(left).max() > 10 * MASS_TOLERANCE / n:
-        rows, cols, sent = spread(rows, cols, sent, left)
+        rows, cols, sent = north_west_corner(rows, cols, sent, left)
     entries = tuple(torch.from_numpy(array).to(x.device) for array in (rows, cols, sent))
     value = _value(entries, held.y, some, mean, x, cost)
     image_value = 0.0 if image is None else _value(entries, held.image, some, image_mean, image, cost)

@@ -33,5 +33,10 @@ def flow_start(problem: Problem, v: Tensor) -> Tensor:
     excess = torch.zeros_like(v).index_add_(0, cell, a) - problem.b
     suboptimality = SUBOPTIMALITY * float(a @ cost.gather(1, cell[:, None])[:, 0])
     arrays = (t.cpu().numpy() for t in (cost, cell, a, excess, v))
-    balanced = balance(*arrays, arc_tolerance=problem.rounding, suboptimality=[suboptimality], enough=EXCESS_TOLERANCE)
+    balanced = balance(
+        *arrays,
+        arc_tolerance=problem.rounding,
+        suboptimality=[suboptimality],
+        excess_tolerance=EXCESS_TOLERANCE,
+    )
     return torch.from_numpy(balanced.potential).to(v)

@@ -1,4 +1,4 @@
-"""Where samples that may change cell can go: the lists of points over which `balance_lists` moves mass.
+"""Where samples that may change cell can go: the lists of points along which `balance` moves mass.
 
 k samples that may move      i cells (n)      v (n,) potential
 """
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ...deterministic import mass_by_cell
 from ..passes import Engine
-from .sparse import ArcLists
+from .list_arcs import ArcLists
 
 WITHIN = 4.0  # mean margins of the samples of its cell: points within that are listed for a sample
 TWINS = 1e-9  # mean margin over mean cost, below which every point has another in its place

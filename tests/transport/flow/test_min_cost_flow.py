@@ -4,8 +4,9 @@ import numpy as np
 import ot
 import pytest
 
-from torchcoreset.transport.flow.dense import DenseNetwork, balance, spread
-from torchcoreset.transport.flow.network import Balanced
+from torchcoreset.transport.flow.dense_arcs import DenseArcs
+from torchcoreset.transport.flow.min_cost_flow import Balanced, balance
+from torchcoreset.transport.flow.north_west_corner import north_west_corner
 
 
 def instance(seed: int, weights: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -53,7 +54,7 @@ def test_balancing_is_optimal(seed: int, weights: str) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 @in_time
-def test_an_allowance_gives_feasible_plans_above_the_optimum(seed: int) -> None:
+def test_a_tolerance_gives_feasible_plans_above_the_optimum(seed: int) -> None:
     cost, a, b = instance(seed, "random")
     exact, loose, hasty = (
         balance(*start(a, b, cost), arc_tolerance=arc_tolerance, suboptimality=[budget])
@@ -68,7 +69,7 @@ def test_an_allowance_gives_feasible_plans_above_the_optimum(seed: int) -> None:
 @pytest.mark.parametrize("weights", ["equal", "random", "ties", "skew"])
 @pytest.mark.parametrize("seed", range(8))
 @in_time
-def test_an_optimal_plan_is_reached_by_way_of_wasteful_ones(seed: int, weights: str) -> None:
+def test_an_optimal_plan_is_reached_by_way_of_suboptimal_ones(seed: int, weights: str) -> None:
     cost, a, b = instance(seed, weights)
     result = balance(*start(a, b, cost), arc_tolerance=ROUNDING, suboptimality=[0.3, 0.03, 0.0])
     assert_feasible(result, a, b)
@@ -77,15 +78,15 @@ def test_an_optimal_plan_is_reached_by_way_of_wasteful_ones(seed: int, weights: 
 
 @pytest.mark.parametrize("seed", range(6))
 @in_time
-def test_a_surplus_that_may_stay_stays(seed: int) -> None:
+def test_an_excess_within_its_tolerance_stays(seed: int) -> None:
     cost, a, b = instance(seed, "random")
     arguments = start(a, b, cost)
     excess = float(arguments[3].clip(min=0).sum())
-    for enough in (0.0, 0.3 * excess, excess):
-        result = balance(*arguments, arc_tolerance=ROUNDING, suboptimality=[0.0], enough=enough)
+    for excess_tolerance in (0.0, 0.3 * excess, excess):
+        result = balance(*arguments, arc_tolerance=ROUNDING, suboptimality=[0.0], excess_tolerance=excess_tolerance)
         np.testing.assert_allclose(np.bincount(result.rows, result.mass, len(a)), a, atol=1e-12)
         left = float((np.bincount(result.cols, result.mass, len(b)) - b).clip(min=0).sum())
-        assert left <= enough + 1e-11
+        assert left <= excess_tolerance + 1e-11
     np.testing.assert_array_equal(np.bincount(result.cols, result.mass, len(b)), np.bincount(arguments[1], a, len(b)))
 
 
@@ -99,7 +100,7 @@ def crowded(seed: int) -> tuple[np.ndarray, ...]:
 @pytest.mark.parametrize("budget", [0.0, 1e-3, 1e-2, 1e-1])
 @pytest.mark.parametrize("seed", range(4))
 @in_time
-def test_no_more_is_wasted_than_the_budget(seed: int, budget: float) -> None:
+def test_the_loss_keeps_to_the_budget(seed: int, budget: float) -> None:
     cost, a, b = crowded(seed)
     result = balance(*start(a, b, cost), arc_tolerance=ROUNDING, suboptimality=[budget])
     assert_feasible(result, a, b)
@@ -108,7 +109,7 @@ def test_no_more_is_wasted_than_the_budget(seed: int, budget: float) -> None:
     assert -1e-12 <= gap <= 1.1 * budget + 1e-12
 
 
-def test_what_may_be_wasted_saves_rounds() -> None:
+def test_a_budget_saves_rounds() -> None:
     cost, a, b = crowded(0)
     exact, loose = (
         balance(*start(a, b, cost), arc_tolerance=ROUNDING, suboptimality=[budget]) for budget in (0.0, 1e-2)
@@ -139,7 +140,7 @@ def test_what_finds_no_path_stays(budget: float) -> None:
 
 @in_time
 @pytest.mark.parametrize("budget", [0.0, 0.01])
-def test_a_bottleneck_of_dust_does_not_stop_the_rest(budget: float) -> None:
+def test_a_bottleneck_of_next_to_nothing_does_not_stop_the_rest(budget: float) -> None:
     # the cheapest way from 0 to 2 leads through cell 1, which holds next to nothing
     cost = np.array([[0.0, 1.0, 5.0], [1.0, 0.0, 1.0], [5.0, 1.0, 0.0]])
     a, b = np.array([1.0 - 1e-13, 1e-13, 0.0]), np.array([0.5, 1e-13, 0.5 - 1e-13])
@@ -159,11 +160,11 @@ def test_inputs_are_not_written_to() -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_spreading_is_feasible(seed: int) -> None:
+def test_the_north_west_corner_rule_is_feasible(seed: int) -> None:
     cost, a, b = instance(seed, "random")
     rows, cols = np.arange(len(a)), cost.argmin(1)
     excess = np.bincount(cols, a, len(b)) - b
-    rows, cols, mass = spread(rows, cols, a, excess)
+    rows, cols, mass = north_west_corner(rows, cols, a, excess)
     assert mass.min() >= 0
     np.testing.assert_allclose(np.bincount(rows, mass, len(a)), a, atol=1e-14)
     np.testing.assert_allclose(np.bincount(cols, mass, len(b)), b, atol=1e-14)
@@ -172,5 +173,5 @@ def test_spreading_is_feasible(seed: int) -> None:
 def test_arcs_cost_what_the_cheapest_of_a_cell_pays() -> None:
     cost = np.array([[0.0, 3.0, 5.0], [0.0, 1.0, 9.0], [1.0, 1.5, 2.0]])
     cell = np.array([1, 0, 0])  # and nobody in cell 2
-    market = DenseNetwork(cost, cell, np.full(3, 1 / 3), np.zeros(3), np.zeros(3), ROUNDING)
-    np.testing.assert_array_equal(market.arc, [[np.inf, 0.5, 1.0], [-3.0, np.inf, 2.0], [np.inf] * 3])
+    arcs = DenseArcs(cost, cell, np.full(3, 1 / 3), np.zeros(3), ROUNDING)
+    np.testing.assert_array_equal(arcs.arc, [[np.inf, 0.5, 1.0], [-3.0, np.inf, 2.0], [np.inf] * 3])

@@ -4,9 +4,8 @@ import numpy as np
 import ot
 import pytest
 
-from torchcoreset.transport.flow.dense import balance
-from torchcoreset.transport.flow.network import Balanced
-from torchcoreset.transport.flow.sparse import ArcLists, balance_lists
+from torchcoreset.transport.flow.list_arcs import ArcLists
+from torchcoreset.transport.flow.min_cost_flow import Balanced, balance
 
 ROUNDING = 1e-14
 in_time = pytest.mark.timeout(10)  # paths must not run in circles, nor rounds go on that move nothing
@@ -27,9 +26,9 @@ def instance(seed: int, weights: str) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return ((y[:, None] - x) ** 2).sum(2), a / a.sum(), b / b.sum()
 
 
-def listed(cost: np.ndarray, wanted: np.ndarray) -> ArcLists:
-    """Lists of the wanted (m, n) pairs."""
-    rows, cols = np.nonzero(wanted)
+def listed(cost: np.ndarray, allowed: np.ndarray) -> ArcLists:
+    """Lists of the allowed (m, n) pairs."""
+    rows, cols = np.nonzero(allowed)
     return ArcLists(np.searchsorted(rows, np.arange(len(cost) + 1)), cols, cost[rows, cols])
 
 
@@ -58,7 +57,7 @@ def value_of(result: Balanced, cost: np.ndarray) -> float:
 @in_time
 def test_full_lists_give_the_optimum(seed: int, weights: str) -> None:
     cost, a, b = instance(seed, weights)
-    result = balance_lists(full(cost), *start(cost, a, b), arc_tolerance=ROUNDING, suboptimality=[0.0])
+    result = balance(full(cost), *start(cost, a, b), arc_tolerance=ROUNDING, suboptimality=[0.0])
     assert_feasible(result, a, b)
     value = value_of(result, cost)
     other = balance(cost, *start(cost, a, b), arc_tolerance=ROUNDING, suboptimality=[0.0])
@@ -75,7 +74,7 @@ def test_a_potential_is_improved_from_where_it_is(seed: int) -> None:
     v = 0.3 * np.random.default_rng(seed).normal(size=len(b))
     cell = (cost - v).argmin(1)
     excess = np.bincount(cell, a, len(b)) - b
-    result = balance_lists(full(cost), cell, a, excess, v, arc_tolerance=ROUNDING, suboptimality=[0.0])
+    result = balance(full(cost), cell, a, excess, v, arc_tolerance=ROUNDING, suboptimality=[0.0])
     assert_feasible(result, a, b)
     optimum = ot.emd2(a, b, cost)
     assert value_of(result, cost) == pytest.approx(optimum, rel=1e-10)
@@ -87,12 +86,12 @@ def test_a_potential_is_improved_from_where_it_is(seed: int) -> None:
 @in_time
 def test_short_lists_give_the_optimum_of_what_they_allow(seed: int) -> None:
     cost, a, b = instance(seed, "random")
-    wanted = np.random.default_rng(seed).random(cost.shape) < 0.7
-    wanted[np.arange(len(a)), cost.argmin(1)] = True
-    wanted[:, 0] = wanted[0] = True
-    result = balance_lists(listed(cost, wanted), *start(cost, a, b), arc_tolerance=ROUNDING, suboptimality=[0.0])
-    assert wanted[result.rows, result.cols].all()
-    dear = np.where(wanted, cost, 1e6)
+    allowed = np.random.default_rng(seed).random(cost.shape) < 0.7
+    allowed[np.arange(len(a)), cost.argmin(1)] = True
+    allowed[:, 0] = allowed[0] = True
+    result = balance(listed(cost, allowed), *start(cost, a, b), arc_tolerance=ROUNDING, suboptimality=[0.0])
+    assert allowed[result.rows, result.cols].all()
+    dear = np.where(allowed, cost, 1e6)
     optimum = ot.emd2(a, b, dear)
     if optimum < 1e2:  # else not all mass has a place on the lists
         assert_feasible(result, a, b)
@@ -101,10 +100,10 @@ def test_short_lists_give_the_optimum_of_what_they_allow(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 @in_time
-def test_an_allowance_gives_feasible_plans_above_the_optimum(seed: int) -> None:
+def test_a_tolerance_gives_feasible_plans_above_the_optimum(seed: int) -> None:
     cost, a, b = instance(seed, "random")
     exact, loose, hasty = (
-        balance_lists(full(cost), *start(cost, a, b), arc_tolerance=arc_tolerance, suboptimality=[budget])
+        balance(full(cost), *start(cost, a, b), arc_tolerance=arc_tolerance, suboptimality=[budget])
         for arc_tolerance, budget in ((ROUNDING, 0.0), (0.2, 0.0), (1e-3, 0.01))
     )
     for result in (loose, hasty):
@@ -117,9 +116,9 @@ def test_an_allowance_gives_feasible_plans_above_the_optimum(seed: int) -> None:
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("seed", range(8))
 @in_time
-def test_an_optimal_plan_is_reached_by_way_of_wasteful_ones(seed: int, weights: str) -> None:
+def test_an_optimal_plan_is_reached_by_way_of_suboptimal_ones(seed: int, weights: str) -> None:
     cost, a, b = instance(seed, weights)
-    result = balance_lists(full(cost), *start(cost, a, b), arc_tolerance=ROUNDING, suboptimality=[0.3, 0.03, 0.0])
+    result = balance(full(cost), *start(cost, a, b), arc_tolerance=ROUNDING, suboptimality=[0.3, 0.03, 0.0])
     assert_feasible(result, a, b)
     assert value_of(result, cost) == pytest.approx(ot.emd2(a, b, cost), rel=1e-10, abs=1e-12)
 
@@ -136,19 +135,19 @@ def crowded(seed: int, weights: str) -> tuple[np.ndarray, np.ndarray, np.ndarray
 @pytest.mark.parametrize("weights", ["equal", "random"])
 @pytest.mark.parametrize("seed", range(4))
 @in_time
-def test_no_more_is_wasted_than_the_budget(seed: int, weights: str, budget: float) -> None:
+def test_the_loss_keeps_to_the_budget(seed: int, weights: str, budget: float) -> None:
     cost, a, b = crowded(seed, weights)
-    result = balance_lists(full(cost), *start(cost, a, b), arc_tolerance=ROUNDING, suboptimality=[budget])
+    result = balance(full(cost), *start(cost, a, b), arc_tolerance=ROUNDING, suboptimality=[budget])
     assert_feasible(result, a, b)
     v = result.potential
     gap = value_of(result, cost) - (a @ (cost - v).min(1) + b @ v)
     assert -1e-12 <= gap <= 1.1 * budget + 1e-12
 
 
-def test_what_may_be_wasted_saves_rounds() -> None:
+def test_a_budget_saves_rounds() -> None:
     cost, a, b = crowded(0, "equal")
     exact, loose = (
-        balance_lists(full(cost), *start(cost, a, b), arc_tolerance=ROUNDING, suboptimality=[budget])
+        balance(full(cost), *start(cost, a, b), arc_tolerance=ROUNDING, suboptimality=[budget])
         for budget in (0.0, 1e-2)
     )
     assert 0 < loose.rounds < exact.rounds / 2
@@ -158,10 +157,10 @@ def test_what_may_be_wasted_saves_rounds() -> None:
 @in_time
 def test_full_and_short_lists_that_hold_all_that_is_used_agree(seed: int) -> None:
     cost, a, b = crowded(seed, "random")
-    whole = balance_lists(full(cost), *start(cost, a, b), arc_tolerance=ROUNDING, suboptimality=[0.0])
-    wanted = cost <= np.sort(cost, 1)[:, 24:25]
-    wanted[whole.rows, whole.cols] = True
-    short = balance_lists(listed(cost, wanted), *start(cost, a, b), arc_tolerance=ROUNDING, suboptimality=[0.1, 0.0])
+    whole = balance(full(cost), *start(cost, a, b), arc_tolerance=ROUNDING, suboptimality=[0.0])
+    allowed = cost <= np.sort(cost, 1)[:, 24:25]
+    allowed[whole.rows, whole.cols] = True
+    short = balance(listed(cost, allowed), *start(cost, a, b), arc_tolerance=ROUNDING, suboptimality=[0.1, 0.0])
     assert_feasible(short, a, b)
     assert value_of(short, cost) == pytest.approx(value_of(whole, cost), rel=1e-10)
 
@@ -176,7 +175,7 @@ def test_rounding_does_not_choose_among_ways_that_are_equally_long(seed: int, bu
     cost = ((y[:, None] - x) ** 2).sum(2).astype(float)
     a, b = np.full(400, 1 / 400), np.full(30, 1 / 30)
     first, *others = (
-        balance_lists(full(noisy), *start(cost, a, b), arc_tolerance=1e-9, suboptimality=[budget])
+        balance(full(noisy), *start(cost, a, b), arc_tolerance=1e-9, suboptimality=[budget])
         for noisy in (cost, *(cost + 1e-13 * rng.normal(size=cost.shape) for _ in range(3)))
     )
     for other in others:
@@ -188,13 +187,13 @@ def test_rounding_does_not_choose_among_ways_that_are_equally_long(seed: int, bu
 
 def test_a_sample_has_one_entry_a_cell() -> None:
     cost, a, b = crowded(1, "random")
-    result = balance_lists(full(cost), *start(cost, a, b), arc_tolerance=ROUNDING, suboptimality=[0.1, 0.0])
+    result = balance(full(cost), *start(cost, a, b), arc_tolerance=ROUNDING, suboptimality=[0.1, 0.0])
     assert len(np.unique(result.rows * len(b) + result.cols)) == len(result.rows)
 
 
 def test_a_sample_is_split_between_cells() -> None:
     cost, b = np.array([[0.0, 1.0, 3.0]]), np.array([0.5, 0.3, 0.2])
-    result = balance_lists(full(cost), *start(cost, np.ones(1), b), arc_tolerance=ROUNDING, suboptimality=[0.0])
+    result = balance(full(cost), *start(cost, np.ones(1), b), arc_tolerance=ROUNDING, suboptimality=[0.0])
     held = dict(zip(result.cols.tolist(), result.mass.tolist(), strict=True))
     assert held == pytest.approx({0: 0.5, 1: 0.3, 2: 0.2})
     assert result.rows.tolist() == [0, 0, 0]
@@ -202,7 +201,7 @@ def test_a_sample_is_split_between_cells() -> None:
 
 def test_balanced_cells_stay_as_they_are() -> None:
     cost, v = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([0.1, 0.0])
-    result = balance_lists(
+    result = balance(
         full(cost), np.array([0, 1]), np.full(2, 0.5), np.zeros(2), v, arc_tolerance=ROUNDING, suboptimality=[0.0]
     )
     assert result.rounds == 0
@@ -216,7 +215,7 @@ def test_balanced_cells_stay_as_they_are() -> None:
 def test_what_finds_no_path_stays(cols: list[int], budget: float) -> None:
     # the only boundary sample is in cell 1, so the excess of cell 0 cannot leave it
     lists = ArcLists(np.array([0, len(cols)]), np.array(cols), np.ones(len(cols)))
-    result = balance_lists(
+    result = balance(
         lists,
         np.array([1]),
         np.array([0.1]),
@@ -232,11 +231,11 @@ def test_what_finds_no_path_stays(cols: list[int], budget: float) -> None:
 @in_time
 def test_what_finds_no_path_does_not_stop_the_rest() -> None:
     # cells 0 and 1 list each other, 2 and 3 list nobody but themselves
-    wanted = np.eye(4, dtype=bool)
-    wanted[0, 1] = True
+    allowed = np.eye(4, dtype=bool)
+    allowed[0, 1] = True
     cost, excess = 1 - np.eye(4), np.array([0.1, -0.1, 0.1, -0.1])
-    result = balance_lists(
-        listed(cost, wanted),
+    result = balance(
+        listed(cost, allowed),
         np.arange(4),
         np.full(4, 0.25),
         excess,
@@ -249,13 +248,11 @@ def test_what_finds_no_path_does_not_stop_the_rest() -> None:
 
 @in_time
 @pytest.mark.parametrize("budget", [0.0, 0.01])
-def test_a_bottleneck_of_dust_does_not_stop_the_rest(budget: float) -> None:
+def test_a_bottleneck_of_next_to_nothing_does_not_stop_the_rest(budget: float) -> None:
     # the cheapest way from 0 to 2 leads through cell 1, which holds next to nothing
     cost = np.array([[0.0, 1.0, 5.0], [1.0, 0.0, 1.0], [5.0, 1.0, 0.0]])
     a, b = np.array([1.0 - 1e-13, 1e-13, 0.0]), np.array([0.5, 1e-13, 0.5 - 1e-13])
-    result = balance_lists(
-        full(cost), np.arange(3), a, a - b, np.zeros(3), arc_tolerance=ROUNDING, suboptimality=[budget]
-    )
+    result = balance(full(cost), np.arange(3), a, a - b, np.zeros(3), arc_tolerance=ROUNDING, suboptimality=[budget])
     np.testing.assert_allclose(np.bincount(result.cols, result.mass, 3), b, atol=1e-11)
 
 
@@ -267,7 +264,7 @@ def test_no_path_runs_in_circles_between_points_that_coincide(n: int) -> None:
     cost = np.abs(x[:, None] - x)
     mass, excess = np.full(n, 1 / n), np.zeros(n)
     excess[0], excess[-1] = 0.5 / n, -0.5 / n
-    result = balance_lists(
+    result = balance(
         listed(cost, cost <= 1),
         np.arange(n),
         mass,
@@ -285,6 +282,6 @@ def test_inputs_are_not_written_to() -> None:
     lists, arrays = full(cost), start(cost, a, b)
     everything = (*arrays, lists.offsets, lists.cols, lists.cost)
     before = [array.copy() for array in everything]
-    balance_lists(lists, *arrays, arc_tolerance=ROUNDING, suboptimality=[0.0])
+    balance(lists, *arrays, arc_tolerance=ROUNDING, suboptimality=[0.0])
     for array, copy in zip(everything, before, strict=True):
         np.testing.assert_array_equal(array, copy)
