@@ -8,11 +8,12 @@ Memory is that of the larger of two peaks, plus what grows with the points:
   cells, costs, margins and plan at two potentials; a block of B samples and COPIES of it in float64, to average cells;
 - the comparison of starts, for up to 50 points, on a part of the samples, of which there are two more copies.
 
-Measured at a tolerance of 0.03, and estimated, in MiB, (n, m, d), float32 without an offset:
+Measured (tolerances as in tests/planning/test_preflight.py, else 0.03) and estimated, in MiB, for (n, m, d), float32
+without an offset:
 
-    (10, 500k, 2) 104, 97    (50, 200k, 2) 46, 50    (50, 1M, 2) 198, 191    (20, 30k, 100) 108, 121
-    (100, 100k, 16) 83, 97    (20, 10k, 784) 390, 360    (150, 150k, 3) 89, 75    (500, 100k, 8) 224, 206
-    (50, 100k, 4) 40, 38 for p = 1    (1000, 50k, 8) 378, 369
+    (10, 500k, 2) 104, 89    (50, 200k, 2) 44, 47    (50, 1M, 2) 198, 176    (20, 30k, 100) 116, 120
+    (100, 100k, 16) 90, 95    (20, 10k, 784) 390, 360    (150, 150k, 3) 89, 72    (500, 100k, 8) 216, 204
+    (50, 100k, 4) 31, 37 for p = 1    (1000, 50k, 8) 378, 368
 
 Time is measured, not modelled: one transport as a step of the build makes it, on a part of the samples, scaled up.
 """
@@ -36,7 +37,7 @@ from ..tensors import check_count
 from ..transport import ENTRIES, check_power, make_problem, solve
 
 MIB = 1 << 20
-NUMBERS = 22  # float64 a sample beside its coordinates
+NUMBERS = 20  # float64 a sample beside its coordinates
 COPIES = 4  # of a block of samples in float64
 PER_POINT = 0.38 * MIB  # costs of the samples near boundaries to one point (measured)
 FEW_POINTS = 100  # points; far below it the same takes size / FEW_POINTS as much
