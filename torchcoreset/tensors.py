@@ -35,7 +35,7 @@ FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 LISTS = (list, tuple, deque)
 NUMBERS = frozenset((bool, int, float))
 WHOLE = 2.0**53  # beyond it float64 skips whole numbers, which are refused
-LOST = 2.0**-10  # part of the range of a table; a dtype whose neighbouring numbers are farther apart is not used
+RESOLVED = 2.0**-10  # part of the range of a table; a dtype whose neighbouring numbers are farther apart is not used
 
 
 def float_tensor(values: Any, name: str) -> Tensor:
@@ -104,14 +104,14 @@ def check_whole(numbers: Tensor, name: str) -> float:
 def holds(dtype: torch.dtype, table: Tensor) -> bool:
     """Whether a floating dtype keeps apart what differs in a table (m, ...) of finite numbers.
 
-    Its numbers have to be, at the largest of the table, less than LOST of the largest range of a column apart, and the
+    Its numbers have to be, at the largest of the table, less than RESOLVED of the widest column apart, and the
     range within its own limits. A table without a range, such as a single row, is judged as if that were 1.
     """
     size, spread = span(table)
     limits = torch.finfo(dtype)
     if size > limits.max or 0 < (spread or size) < limits.tiny:
         return False
-    return not limits.eps * size > LOST * (spread or 1.0)
+    return not limits.eps * size > RESOLVED * (spread or 1.0)
 
 
 def wide_enough(points: Tensor, samples: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from ..sources import Source, SourceExhausted, as_source, fingerprint_of, make_g
 from ..tensors import check_count, check_name, is_real, real_tensor, wide_enough
 from ..transport import Status, as_cost, as_table, check_power, report_unconverged
 from ..transport.passes import EngineName, check_engine
-from ..transport.ranks import as_ranks, mark, told_to
+from ..transport.ranks import as_ranks, fingerprint, told_to
 from .algorithms import Objective, OptimizerFactory, Run, averaging, fixed_point, gradient, stochastic
 from .coreset import Coreset
 from .history import BuildResult, Step
@@ -140,9 +140,9 @@ def build_coreset(
             settings = {
                 "size": size, "p": p, "algorithm": algorithm, "steps": steps, "tolerance": tolerance,
                 "samples": samples, "restarts": restarts, "engine": engine, "optimizer": optimizer is not None,
-                "init": init if isinstance(init, str) else mark(as_table(init, "init")),
-                "weights": None if weights is None else mark(real_tensor(weights, "weights")),
-                "seed": seed if is_real(seed) else mark(generator.get_state()),
+                "init": init if isinstance(init, str) else fingerprint(as_table(init, "init")),
+                "weights": None if weights is None else fingerprint(real_tensor(weights, "weights")),
+                "seed": seed if is_real(seed) else fingerprint(generator.get_state()),
             }  # fmt: skip
     bar = ProgressBar(steps, progress if ranks is None or ranks.rank == 0 else False, f"coreset of {size} points")
     potential: Tensor | None = None

@@ -33,7 +33,7 @@ class Coreset(nn.Module):
     Attributes:
         points: (n, d) `nn.Parameter`.
         weights: (n,) buffer with sum 1, in the dtype of the points.
-        built_on: mark of the table or dataset that the points were built on, so that `certify` can tell; None if
+        built_on: fingerprint of the table or dataset that the points were built on, so that `certify` can tell; None if
             there was none. Kept in files, not in the state_dict.
 
     Raises:
@@ -158,8 +158,8 @@ class Coreset(nn.Module):
 
         The file is there whole or not at all. For .safetensors: pip install 'torchcoreset[safetensors]'.
         """
-        mark = {} if self.built_on is None else {"built_on": self.built_on}
-        write_arrays(path, {"points": self.points, "weights": self.weights}, mark)
+        fingerprint = {} if self.built_on is None else {"built_on": self.built_on}
+        write_arrays(path, {"points": self.points, "weights": self.weights}, fingerprint)
 
     @classmethod
     def load(cls, path: str | Path) -> Coreset:
@@ -183,8 +183,8 @@ class Coreset(nn.Module):
         exact = real_tensor(saved["weights"], "path").to(coreset.weights)
         if abs(float(exact.double().sum()) - 1) < ROUNDED:
             coreset.weights.copy_(exact)  # normalising again would change their last digits
-        mark = saved.get("built_on")
-        coreset.built_on = mark if isinstance(mark, str) else None
+        fingerprint = saved.get("built_on")
+        coreset.built_on = fingerprint if isinstance(fingerprint, str) else None
         return coreset
 
     def extra_repr(self) -> str:

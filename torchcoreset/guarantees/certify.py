@@ -66,7 +66,7 @@ from ..sources import Source, as_source, make_generator
 from ..tensors import check_count, is_real
 from ..transport import Cost, Problem, as_cost, make_problem
 from ..transport.passes import EngineName, LaguerreCells, check_engine, chunk_elements, make_engine
-from ..transport.ranks import Ranks, agree, as_ranks, mark, told_to
+from ..transport.ranks import Ranks, agree, as_ranks, fingerprint, told_to
 from .bounds import WeightedMoments, bernstein, clt, hoeffding, warn_of_weights
 from .certificate import ASYMPTOTIC, UNSEEN, Certificate
 from .evaluation import (
@@ -234,7 +234,7 @@ def inputs(
         points, read = read_points(coreset), as_source(source)
         if read.resampled:
             raise ValueError(RESAMPLED)
-        facts = (*points.x.shape, torch.finfo(points.x.dtype).eps, mark(points.x), mark(points.b))
+        facts = (*points.x.shape, torch.finfo(points.x.dtype).eps, fingerprint(points.x), fingerprint(points.b))
         return (points, read), facts
 
     (points, read), _ = agree(ranks, call, prepare, same=SAME, why=WHY, settings=settings)

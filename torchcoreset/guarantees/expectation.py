@@ -39,7 +39,7 @@ from ..sources import make_generator
 from ..tensors import check_count, described
 from ..transport import DISTANCE, make_problem
 from ..transport.passes import EngineName, make_engine
-from ..transport.ranks import Ranks, agree, as_ranks, mark, told_to
+from ..transport.ranks import Ranks, agree, as_ranks, fingerprint, told_to
 from .bounds import WeightedMoments, hall, size_of
 from .certificate import Certificate
 from .certify import FEWEST, Batch, check_settings, inputs, make_certificate, one_pass
@@ -141,7 +141,7 @@ def expectation_error(
 
         def prepare() -> tuple[_DoubleSample, tuple[float]]:
             double = _DoubleSample(f, points, calls, engine)
-            return double, (mark(double.at_points),)
+            return double, (fingerprint(double.at_points),)
 
         double, _ = agree(ranks, "expectation_error", prepare, same=("f at the points",), why=WHY)
         passed = one_pass(points, read, DISTANCE, samples, make_generator(seed), engine, look=double.start, ranks=ranks)

@@ -28,7 +28,7 @@ from ..sources import make_generator
 from ..tensors import described
 from ..transport import Cost, as_cost, make_problem, solve
 from ..transport.passes import EngineName, make_engine
-from ..transport.ranks import Ranks, agree, as_ranks, mark, told_to
+from ..transport.ranks import Ranks, agree, as_ranks, fingerprint, told_to
 from .bounds import WeightedMoments
 from .certificate import Certificate
 from .certify import Batch, Pass, check_settings, inputs, make_certificate, one_pass
@@ -116,7 +116,7 @@ def certify_pushforward(
 
         def prepare() -> tuple[Points, tuple[float]]:
             images = image_of(network, points.x, "network")
-            return Points(images, points.b, None), (mark(images),)
+            return Points(images, points.b, None), (fingerprint(images),)
 
         image, _ = agree(ranks, "certify_pushforward", prepare, same=("images of the points",), why=WHY)
         pushed = _Images(network, image, cost, engine)

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ..deterministic import column_medians
 from ..errors import warn_user
-from ..tensors import LOST, check_finite, float_tensor, holds, normalised, span
+from ..tensors import RESOLVED, check_finite, float_tensor, holds, normalised, span
 from .cost import Cost, as_cost
 
 SHOWN = 1024  # rows that are looked at before all
@@ -226,7 +226,7 @@ def warn_if_too_coarse(x: Tensor, y: Tensor) -> None:
     gap = torch.finfo(torch.float32).eps * size
     if spread == 0 and gap > 1 and bool((y == y.round()).all()):
         spread = span(torch.cat((x.double(), y)))[1]
-    if gap > LOST * spread > 0:
+    if gap > RESOLVED * spread > 0:
         warn_user(
             UserWarning(
                 f"points: got {x.dtype}, whose numbers near {size:.3g} are about {gap:.2g} apart, for samples with a "

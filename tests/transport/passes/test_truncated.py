@@ -9,7 +9,7 @@ from torch import Tensor
 
 from torchcoreset.transport.passes import truncated as candidates_module
 from torchcoreset.transport.passes.dense import SUPPLY, DenseEngine, places_below
-from torchcoreset.transport.passes.truncated import LEAST_REACH, REACH, Candidates
+from torchcoreset.transport.passes.truncated import LEAST_REACH, REACH, TruncatedEngine
 from torchcoreset.transport.problem import make_problem
 
 dense_module = importlib.import_module("torchcoreset.transport.passes.dense")
@@ -30,8 +30,8 @@ def some_potential(n: int = 60, scale: float = 0.1) -> Tensor:
     return scale * torch.randn(n, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
 
 
-def lists_of(engine: DenseEngine, v: Tensor, eta: float) -> Candidates:
-    return Candidates(engine.problem, engine.meter, engine._search, v, eta)
+def lists_of(engine: DenseEngine, v: Tensor, eta: float) -> TruncatedEngine:
+    return TruncatedEngine(engine.problem, engine.meter, engine._search, v, eta)
 
 
 def cost_of(engine: DenseEngine) -> Tensor:
@@ -177,10 +177,10 @@ def test_lists_are_taken_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> None
     engine, v = some_engine(), some_potential()
     assert engine.candidates(v, 0.01) is engine
     monkeypatch.setattr(dense_module, "SPARSE_FROM", 60)
-    assert isinstance(engine.candidates(v, 0.01), Candidates)
+    assert isinstance(engine.candidates(v, 0.01), TruncatedEngine)
     assert engine.candidates(v, 1e3) is engine  # every point in reach of every sample
     monkeypatch.setattr(dense_module, "DENSE_POINTS", 59)
-    assert isinstance(engine.candidates(v, 1e3), Candidates)
+    assert isinstance(engine.candidates(v, 1e3), TruncatedEngine)
 
 
 def test_places_are_found_alike_with_numpy_and_without() -> None:

@@ -62,11 +62,11 @@ class Entropic:
         in_y = torch.empty_like(y) if in_samples else None
         for rows, cost in cost_blocks(self.problem):
             plan = torch.softmax(self._exponent(cost), 1).mul_(a[rows, None])
-            pull = plan.mul_(self.problem.cost.slope(cost))
+            weights = plan.mul_(self.problem.cost.slope(cost))
             if gradient is not None:
-                gradient.add(rows, pull)
+                gradient.add(rows, weights)
             if in_y is not None:
-                in_y[rows] = y[rows] * pull.sum(1, keepdim=True) - pull @ x
+                in_y[rows] = y[rows] * weights.sum(1, keepdim=True) - weights @ x
         return None if gradient is None else gradient.total(), in_y
 
     def optimal_potential(self) -> Tensor:
@@ -87,10 +87,10 @@ class DisplacementSum:
         self._weight = x.new_zeros(len(x), 1)
         self._towards = torch.zeros_like(x)
 
-    def add(self, rows: slice, pull: Tensor) -> None:
+    def add(self, rows: slice, weights: Tensor) -> None:
         """Take in the weights w (rows, n) of some samples."""
-        self._weight += pull.sum(0)[:, None]
-        self._towards += pull.t() @ self._y[rows]
+        self._weight += weights.sum(0)[:, None]
+        self._towards += weights.t() @ self._y[rows]
 
     def total(self) -> Tensor:
         """The sum so far."""
@@ -108,8 +108,8 @@ def evaluate(problem: Problem, v: Tensor, eta: float, *, steps: int = 0, status:
         status: why the solver that found v stopped.
     """
     b, a = problem.b, problem.a
-    idle = ~(b > 0)
-    v = torch.where(idle, 0.0, v)
+    unweighted = ~(b > 0)
+    v = torch.where(unweighted, 0.0, v)
     v = v - b @ v
     plan = Entropic(problem, eta, v, torch.empty_like(a), torch.zeros_like(b), 0.0, 0.0, steps + 1, status)
     extended = torch.full_like(v, -torch.inf)
@@ -118,12 +118,12 @@ def evaluate(problem: Problem, v: Tensor, eta: float, *, steps: int = 0, status:
         total = exponent.logsumexp(1, keepdim=True)
         plan.transform[rows] = total[:, 0] * -eta
         plan.mass.add_(a[rows] @ exponent.sub_(total).exp_())
-        if bool(idle.any()):
-            reach = (plan.transform[rows, None] - cost[:, idle]) / eta + a[rows, None].log()
-            extended[idle] = torch.logaddexp(extended[idle], reach.logsumexp(0))
+        if bool(unweighted.any()):
+            reach = (plan.transform[rows, None] - cost[:, unweighted]) / eta + a[rows, None].log()
+            extended[unweighted] = torch.logaddexp(extended[unweighted], reach.logsumexp(0))
     value = float(a @ plan.transform)  # b @ v = 0
     error = min(1.0, float((plan.mass - b).abs().sum()) / 2)
-    potential = torch.where(idle, -eta * extended, v)
+    potential = torch.where(unweighted, -eta * extended, v)
     return replace(plan, potential=potential, value=value, marginal_error=error)
 
 

@@ -68,8 +68,8 @@ class ListArcs(Arcs):
     def __init__(self, lists: ArcLists, cell: Ints, mass: Floats, v: Floats, tolerance: float) -> None:
         self._lists, self._counts = lists, np.diff(lists.offsets)
         self._owner = np.repeat(np.arange(len(cell)), self._counts)
-        home, own = np.flatnonzero(lists.cols == cell[self._owner]), np.zeros(len(cell))
-        own[self._owner[home]] = lists.cost[home]
+        own_entry, own = np.flatnonzero(lists.cols == cell[self._owner]), np.zeros(len(cell))
+        own[self._owner[own_entry]] = lists.cost[own_entry]
         super().__init__(cell, mass, own, len(v))
         prices = lists.cost - np.repeat(own, self._counts)
         self._largest = float(np.abs(prices).max(initial=0.0)) + float(np.ptp(v))

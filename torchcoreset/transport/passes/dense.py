@@ -20,7 +20,7 @@ from ..problem import Problem, as_float64
 from .engine import Engine, Entries, Meter, SoftEngine, SoftSums, exponential_
 from .nearest import FEW, lowest_in_columns, lowest_in_rows, two_lowest_in_columns, two_lowest_in_rows
 from .rounding import doubtful_by_differences
-from .truncated import DENSE_POINTS, REACH, Candidates
+from .truncated import DENSE_POINTS, REACH, TruncatedEngine
 
 T = TypeVar("T")
 
@@ -71,11 +71,11 @@ class DenseEngine(Engine):
         n, device = len(v), v.device
         if n < SPARSE_FROM or (device.type != "cpu" and n <= DENSE_POINTS):
             return self
-        lists = Candidates(self.problem, self.meter, self._search, v, eta)
+        lists = TruncatedEngine(self.problem, self.meter, self._search, v, eta)
         return self if n <= DENSE_POINTS and lists.filled > SPARSE_FILL else lists
 
     def _search(self, v: Tensor, eta: float) -> Entries:
-        """Lists for `Candidates`."""
+        """Lists for `TruncatedEngine`."""
         within = self.problem.a.new_full((len(self.problem.y),), REACH * eta)
         return self.lists(v + self.problem.b.log() * eta, within, SUPPLY * self.problem.b)
 

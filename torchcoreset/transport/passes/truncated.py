@@ -32,7 +32,7 @@ GRAM_BLOCK = 1 << 22  # elements of the dense factor
 Search = Callable[[Tensor, float], Entries]
 
 
-class Candidates(SoftEngine):
+class TruncatedEngine(SoftEngine):
     """Soft passes over the entries of lists.
 
     Args:

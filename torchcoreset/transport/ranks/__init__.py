@@ -5,10 +5,11 @@ says how a call with a group begins. Nothing beside this room knows of ranks but
 """
 
 from .call import problem_on, solve_on, total_of
-from .group import Ranks, agree, as_ranks, check_group, mark, told_to, totals_of
+from .group import Ranks, agree, as_ranks, check_group, fingerprint, told_to, totals_of
 from .shard import engine_on
 
 __all__ = [
-    "Ranks", "agree", "as_ranks", "check_group", "engine_on", "mark", "problem_on", "solve_on", "told_to", "total_of",
+    "Ranks", "agree", "as_ranks", "check_group", "engine_on", "fingerprint", "problem_on", "solve_on", "told_to",
+    "total_of",
     "totals_of",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ from ..problem import Problem, as_table, make_problem, square_with_offset, with_
 from ..result import Transport
 from ..solver import FINE, MOST
 from ..stream import Seen
-from .group import Ranks, agree, mark
+from .group import Ranks, agree, fingerprint
 from .shard import Shard, engine_on
 
 WHY = "Skip the step on every rank, or repair that rank's input."
@@ -122,10 +122,11 @@ def problem_on(
         x, known = as_table(points, "points"), state if seen is None else seen.state
         facts = problem.a.new_tensor((
             *problem.x.shape, max(32, torch.finfo(dtype or x.dtype).bits), sample_weights is not None,
-            mark(x), mark(problem.b), 0.0 if known is None else 1 + mark(known),  # so far as in SAME
+            fingerprint(x), fingerprint(problem.b),  # so far as in SAME
+            0.0 if known is None else 1 + fingerprint(known),
             problem.equal, problem.square, problem.concentration, problem.largest, problem.count,
             problem.count if sample_weights is None else total_of(sample_weights),
-            torch.finfo(problem.x.dtype).bits, mark(problem.x), square_with_offset(problem, points),
+            torch.finfo(problem.x.dtype).bits, fingerprint(problem.x), square_with_offset(problem, points),
         ))  # fmt: skip
         means = () if seen is None else seen.means
         return (problem, seen), torch.cat((facts, *(mean.flatten() for mean in means)))

@@ -257,7 +257,7 @@ def totals_of(ranks: Ranks | None) -> Callable[[Tensor], Tensor]:
     return (lambda sums: sums) if ranks is None else (lambda sums: ranks.total(sums)[0])
 
 
-def mark(values: Tensor) -> float:
+def fingerprint(values: Tensor) -> float:
     """A number that changes with any of the values."""
     flat = values.detach().double().flatten()
     return float(flat @ torch.arange(1, len(flat) + 1, dtype=torch.float64, device=flat.device).cos())
