@@ -31,3 +31,18 @@ def test_a_starved_cell_is_offered_what_loses_least_by_going_there() -> None:
     costs = (problem.y - problem.x[0]).square().sum(1)
     nearest = (problem.y[:, None] - problem.x[1:]).square().sum(2).amin(1)
     assert int((costs - nearest).argmin()) in boundary.index.tolist()
+
+
+def test_samples_without_weight_are_offered_to_nobody() -> None:
+    generator = torch.Generator().manual_seed(0)
+    a = torch.ones(400)
+    a[::10] = 0
+    samples = torch.randn(400, 2, generator=generator)
+    problem = make_problem(torch.randn(10, 2, generator=generator), samples, 2, sample_weights=a)
+    v = torch.zeros(10).double()
+    v[0] = -1e4
+    engine = DenseEngine(problem)
+    cells = engine.hard(v)
+    boundary = boundary_samples(engine, cells, cells.mass - problem.b, 1, 200)
+    assert len(boundary.a) >= 16
+    assert bool((boundary.a > 0).all())

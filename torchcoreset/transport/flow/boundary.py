@@ -88,7 +88,7 @@ def boundary_samples(engine: Engine, cells: LaguerreCells, excess: Tensor, widen
 
 def _cheapest(problem: Problem, cells: LaguerreCells, points: Tensor, count: int) -> Tensor:
     """Indices of samples, `count` for each of some points, that lose least by going there."""
-    least = torch.where(problem.a > 0, cells.cost - cells.potential[cells.cell], math.inf)
+    least = torch.where(problem.a > 0, cells.cost - cells.potential[cells.cell], -math.inf)
     found = []
     for some in torch.split(points, max(1, STARVED_ELEMENTS // len(problem.y))):
         loss = problem.cost.pairwise(problem.y, problem.x[some]) - least[:, None]
