@@ -41,12 +41,13 @@ print((memory("VmHWM") - before) * 1024)
     ],
 )
 def test_memory_is_right_to_a_fifth(n: int, m: int, d: int, p: int, tolerance: float) -> None:
-    estimate, ratios = tc.preflight(lambda k: torch.randn(k, d), n, p, samples=m).memory, []
+    """Or to 10 MiB, by which what the allocator keeps varies: (50, 100k, 4) takes 31 or 44 MiB for the same work."""
+    estimate, taken = tc.preflight(lambda k: torch.randn(k, d), n, p, samples=m).memory, []
     for _ in range(3):  # now and then the system keeps what was given back
-        ratios.append(int(run(PROBE, *map(str, (n, m, d, p, tolerance)), timeout=200)) / estimate)
-        if 0.8 <= ratios[-1] <= 1.2:
-            break
-    assert 0.8 <= ratios[-1] <= 1.2, ratios
+        taken.append(int(run(PROBE, *map(str, (n, m, d, p, tolerance)), timeout=200)))
+        if abs(taken[-1] - estimate) <= max(0.2 * estimate, 10 * 2**20):
+            return
+    raise AssertionError((taken, estimate))
 
 
 def test_time_is_a_fair_guess() -> None:
