@@ -4,6 +4,7 @@ import numpy as np
 import ot
 import pytest
 
+from torchcoreset.transport.flow import dense_arcs
 from torchcoreset.transport.flow.dense_arcs import DenseArcs
 from torchcoreset.transport.flow.min_cost_flow import Balanced, balance
 from torchcoreset.transport.flow.north_west_corner import north_west_corner
@@ -175,3 +176,14 @@ def test_arcs_cost_what_the_cheapest_of_a_cell_pays() -> None:
     cell = np.array([1, 0, 0])  # and nobody in cell 2
     arcs = DenseArcs(cost, cell, np.full(3, 1 / 3), np.zeros(3), ROUNDING)
     np.testing.assert_array_equal(arcs.arc, [[np.inf, 0.5, 1.0], [-3.0, np.inf, 2.0], [np.inf] * 3])
+
+
+@pytest.mark.parametrize("budgets", [[0.0], [1e-2, 0.0]])
+@in_time
+def test_costs_held_by_cells_give_the_same_plan(budgets: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    cost, a, b = crowded(0)
+    by_samples = balance(*start(a, b, cost), arc_tolerance=ROUNDING, suboptimality=budgets)
+    monkeypatch.setattr(dense_arcs, "MANY", 0)
+    by_cells = balance(*start(a, b, cost), arc_tolerance=ROUNDING, suboptimality=budgets)
+    for name in ("rows", "cols", "mass", "potential"):
+        np.testing.assert_array_equal(getattr(by_cells, name), getattr(by_samples, name))

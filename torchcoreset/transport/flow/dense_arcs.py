@@ -15,6 +15,7 @@ import numpy as np
 from .arcs import ROUNDING, Arcs, Bools, Floats, Ints
 
 BLOCK = 1 << 16  # elements of a block of costs: 512 KiB, about what a cache holds
+MANY = 128  # samples a cell, above which a move is slow by whole rows of costs, and costs are held by cells (measured)
 
 
 class DenseArcs(Arcs):
@@ -30,7 +31,9 @@ class DenseArcs(Arcs):
     def __init__(self, cost: Floats, cell: Ints, mass: Floats, v: Floats, tolerance: float) -> None:
         n = len(v)
         super().__init__(cell, mass, cost[np.arange(len(cell)), cell], n)
-        self._cost, self.arc = cost, np.empty((n, n))
+        self._many = len(cell) > MANY * n
+        self._cost = np.asfortranarray(cost) if self._many else cost  # few columns of many rows are read, or whole rows
+        self.arc = np.empty((n, n))
         self.regroup(np.arange(n))
         largest = float(np.abs(self.arc[np.isfinite(self.arc)]).max(initial=0.0)) + float(np.ptp(v))
         self.tolerance = max(tolerance, ROUNDING * largest)
@@ -95,10 +98,17 @@ class DenseArcs(Arcs):
         here = self._rows[i]
         stay = here[self.cell[here] == i]
         if len(stay) < len(here):
-            price = self._cost.take(self.sample[stay], 0)
-            price -= self.own[stay, None]
-            np.minimum.reduce(price, 0, out=self.arc[i], initial=np.inf)
-            self.arc[i, i] = np.inf
+            samples, own = self.sample[stay], self.own[stay]
+            if (
+                self._many
+            ):  # least prices change only where a row that has moved had one of them: to three cells, typically
+                for head in (cost - cost[:, i, None] <= self.arc[i]).any(0).nonzero()[0].tolist():
+                    self.arc[i, head] = np.minimum.reduce(self._cost[:, head].take(samples) - own, initial=np.inf)
+            else:
+                price = self._cost.take(samples, 0)
+                price -= own[:, None]
+                np.minimum.reduce(price, 0, out=self.arc[i], initial=np.inf)
+                self.arc[i, i] = np.inf
             self._rows[i] = stay
         if new:
             self._rows[j] = np.concatenate((self._rows[j], new))
