@@ -27,10 +27,9 @@ certify_module = importlib.import_module("torchcoreset.guarantees.certify")  # t
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:source. one of:UserWarning")
-@pytest.mark.parametrize(
-    ("p", "n", "kind"),  # every two of them meet
-    [(1, 5, "optimal"), (1, 10, "random"), (1, 50, "optimal"), (2, 5, "random"), (2, 10, "optimal"), (2, 50, "random")],
-)
+@pytest.mark.parametrize("kind", ["optimal", "random"])
+@pytest.mark.parametrize("n", [5, 10, 50])
+@pytest.mark.parametrize("p", [1, 2])
 def test_coverage(p: int, n: int, kind: str) -> None:
     """The normal on the line, whose W_p to any points is known: 200 intervals hold it at least 190 times."""
     if kind == "optimal":
@@ -40,7 +39,7 @@ def test_coverage(p: int, n: int, kind: str) -> None:
     truth = NORMAL.value(points, p) ** (1 / p)
     held = 0
     for seed in range(200):
-        found = tc.certify(points, line, p=p, samples=1000 if n == 50 else 2000, seed=seed)
+        found = tc.certify(points, line, p=p, samples=2000 if n == 50 else 5000, seed=seed)
         held += found.lower <= truth <= found.upper
     assert held >= 190
 

@@ -4,26 +4,11 @@ import numpy as np
 import ot
 import pytest
 
+from tests.transport.flow.flows import ROUNDING, WEIGHTS, assert_feasible, instance
 from torchcoreset.transport.flow.list_arcs import ArcLists
 from torchcoreset.transport.flow.min_cost_flow import Balanced, balance
 
-ROUNDING = 1e-14
 in_time = pytest.mark.timeout(10)  # paths must not run in circles, nor rounds go on that move nothing
-WEIGHTS = ["equal", "random", "ties", "skew"]
-
-
-def instance(seed: int, weights: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Costs (m, n), sample weights (m,), point weights (n,)."""
-    rng = np.random.default_rng(seed)
-    n, m = int(rng.integers(2, 25)), int(rng.integers(1, 60))
-    x, y = rng.normal(size=(n, 2)), rng.normal(size=(m, 2))
-    if weights == "ties":
-        x, y = x.round(), y.round()
-    a, b = np.ones(m), np.ones(n)
-    if weights != "equal":
-        power = 8 if weights == "skew" else 1
-        a, b = rng.random(m) ** power + 1e-9, rng.random(n) ** power + 1e-9
-    return ((y[:, None] - x) ** 2).sum(2), a / a.sum(), b / b.sum()
 
 
 def listed(cost: np.ndarray, allowed: np.ndarray) -> ArcLists:
@@ -40,12 +25,6 @@ def start(cost: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, .
     """Cells, masses, excess and potential to begin with."""
     cell = cost.argmin(1)
     return cell, a, np.bincount(cell, a, len(b)) - b, np.zeros(len(b))
-
-
-def assert_feasible(result: Balanced, a: np.ndarray, b: np.ndarray) -> None:
-    assert result.mass.min() > 0
-    np.testing.assert_allclose(np.bincount(result.rows, result.mass, len(a)), a, atol=1e-12)
-    np.testing.assert_allclose(np.bincount(result.cols, result.mass, len(b)), b, atol=1e-11)
 
 
 def value_of(result: Balanced, cost: np.ndarray) -> float:

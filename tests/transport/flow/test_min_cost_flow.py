@@ -4,27 +4,12 @@ import numpy as np
 import ot
 import pytest
 
+from tests.transport.flow.flows import ROUNDING, WEIGHTS, assert_feasible, instance
 from torchcoreset.transport.flow import dense_arcs
 from torchcoreset.transport.flow.dense_arcs import DenseArcs
-from torchcoreset.transport.flow.min_cost_flow import Balanced, balance
+from torchcoreset.transport.flow.min_cost_flow import balance
 from torchcoreset.transport.flow.north_west_corner import north_west_corner
 
-
-def instance(seed: int, weights: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Costs (m, n), sample weights (m,), point weights (n,)."""
-    rng = np.random.default_rng(seed)
-    n, m = int(rng.integers(2, 25)), int(rng.integers(1, 60))
-    x, y = rng.normal(size=(n, 2)), rng.normal(size=(m, 2))
-    if weights == "ties":
-        x, y = x.round(), y.round()
-    a, b = np.ones(m), np.ones(n)
-    if weights != "equal":
-        power = 8 if weights == "skew" else 1
-        a, b = rng.random(m) ** power + 1e-9, rng.random(n) ** power + 1e-9
-    return ((y[:, None] - x) ** 2).sum(2), a / a.sum(), b / b.sum()
-
-
-ROUNDING = 1e-14
 in_time = pytest.mark.timeout(10)  # a round that moves nothing must not be the first of endless ones
 
 
@@ -34,13 +19,7 @@ def start(a: np.ndarray, b: np.ndarray, cost: np.ndarray) -> tuple[np.ndarray, .
     return cost, cell, a, np.bincount(cell, a, len(b)) - b, np.zeros(len(b))
 
 
-def assert_feasible(result: Balanced, a: np.ndarray, b: np.ndarray) -> None:
-    assert result.mass.min() >= 0
-    np.testing.assert_allclose(np.bincount(result.rows, result.mass, len(a)), a, atol=1e-12)
-    np.testing.assert_allclose(np.bincount(result.cols, result.mass, len(b)), b, atol=1e-11)
-
-
-@pytest.mark.parametrize("weights", ["equal", "random", "ties", "skew"])
+@pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("seed", range(12))
 @in_time
 def test_balancing_is_optimal(seed: int, weights: str) -> None:
@@ -67,7 +46,7 @@ def test_a_tolerance_gives_feasible_plans_above_the_optimum(seed: int) -> None:
         assert_feasible(result, a, b)
 
 
-@pytest.mark.parametrize("weights", ["equal", "random", "ties", "skew"])
+@pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("seed", range(8))
 @in_time
 def test_an_optimal_plan_is_reached_by_way_of_suboptimal_ones(seed: int, weights: str) -> None:

@@ -152,6 +152,6 @@ def _resamples(loader: DataLoader[Any]) -> bool:
 def _has_length(loader: Any) -> bool:
     try:
         len(loader)
-    except (TypeError, NotImplementedError):
+    except (TypeError, NotImplementedError):  # loaders of an IterableDataset, and samplers without a length
         return False
     return True
