@@ -153,15 +153,10 @@ def _checked(blurs: Any) -> list[float]:
 
 @dataclass(frozen=True)
 class _Samples:
-    """Samples and their weights.
+    """Samples and their weights."""
 
-    Attributes:
-        y: (m, d).
-        a: (m,), or None for equal weights.
-    """
-
-    y: Tensor
-    a: Tensor | None
+    y: Tensor  # (m, d)
+    a: Tensor | None  # (m,), or None for equal weights
 
     def part(self, rows: slice) -> _Samples:
         return _Samples(self.y[rows], None if self.a is None else self.a[rows])

@@ -186,34 +186,21 @@ def certify(
 
 @dataclass(frozen=True)
 class Pass:
-    """What one pass over fresh samples has found.
+    """What one pass over fresh samples has found."""
 
-    Attributes:
-        moments: of f_v.
-        plan: a feasible plan.
-        fitted: the potential.
-        weights: (k,) of all rows that were used, on all ranks; None if the source has none.
-    """
-
-    moments: WeightedMoments
-    plan: Plan
-    fitted: Fitted
-    weights: Tensor | None
+    moments: WeightedMoments  # of f_v
+    plan: Plan  # a feasible plan
+    fitted: Fitted  # the potential
+    weights: Tensor | None  # (k,) of all rows that were used, on all ranks; None if the source has none
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch of fresh samples, in their own coordinates and in those of the engine.
+    """One batch of fresh samples, in their own coordinates and in those of the engine."""
 
-    Attributes:
-        rows: (k, d) as the source gave them.
-        mass: (k,) their weights, of any scale.
-        cells: their Laguerre cells.
-    """
-
-    rows: Tensor
-    mass: Tensor
-    cells: LaguerreCells
+    rows: Tensor  # (k, d) as the source gave them
+    mass: Tensor  # (k,) their weights, of any scale
+    cells: LaguerreCells  # their Laguerre cells
 
 
 # With a map: what it makes of the samples of a batch, (k, d'), and the costs to the image of each one's point, (k,).

@@ -14,17 +14,11 @@ from ..transport import as_table
 
 @dataclass(frozen=True)
 class Points:
-    """Checked points that carry weight.
+    """Checked points that carry weight."""
 
-    Attributes:
-        x: (n, d), detached, in their own dtype.
-        b: (n,) weights, float64, positive, sum 1.
-        built_on: fingerprint of the finite source that they were built on, if it is known.
-    """
-
-    x: Tensor
-    b: Tensor
-    built_on: str | None
+    x: Tensor  # (n, d), detached, in their own dtype
+    b: Tensor  # (n,) weights, float64, positive, sum 1
+    built_on: str | None  # fingerprint of the finite source that they were built on, if it is known
 
 
 def read_points(coreset: Any) -> Points:

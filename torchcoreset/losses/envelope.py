@@ -33,21 +33,15 @@ Derivatives = tuple["Tensor | None", "Tensor | None", "Tensor | None", "Tensor |
 
 @dataclass(frozen=True)
 class Solved:
-    """What a loss has found out about its inputs.
+    """What a loss has found out about its inputs."""
 
-    Attributes:
-        value: the loss.
-        result: what the caller is told beside it.
-        derivatives: from the inputs and which of them need it, the derivatives of the value: in points (n, d), in
-            samples (m, d), and in the normalised weights (n,) and (m,), each up to a constant. Called in the backward,
-            outside of autograd.
-        union: where samples of other ranks take part: the weighted mean of the last derivative over all samples, and
-            the part of all weight that the samples here have.
-    """
-
-    value: float
-    result: Any
+    value: float  # the loss
+    result: Any  # what the caller is told beside it
+    # From the inputs and which of them need it, the derivatives of the value: in points (n, d), in samples (m, d), and
+    # in the normalised weights (n,) and (m,), each up to a constant. Called in the backward, outside of autograd.
     derivatives: Callable[[Inputs, Needed], Derivatives]
+    # Where samples of other ranks take part: the weighted mean of the last derivative over all samples, and the part of
+    # all weight that the samples here have.
     union: tuple[float, float] | None = None
 
 

@@ -31,20 +31,13 @@ LEAST_BLUR = 1e-100  # a length; squares and inverses of smaller ones, and of th
 
 @dataclass(frozen=True)
 class Between:
-    """The check of a number that has to lie between two others.
+    """The check of a number that has to lie between two others."""
 
-    Attributes:
-        name: of the option.
-        low, high: the ends of the interval.
-        ends: "()", "[)", "(]" or "[]": which of them are allowed.
-        expected: the interval in words.
-    """
-
-    name: str
-    low: float
+    name: str  # of the option
+    low: float  # end of the interval
     high: float
-    ends: str
-    expected: str
+    ends: str  # "()", "[)", "(]" or "[]": which of them are allowed
+    expected: str  # the interval in words
 
     def __call__(self, value: Any) -> None:
         if not is_real(value) or not self.holds(value):

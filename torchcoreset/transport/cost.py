@@ -25,13 +25,9 @@ Number = TypeVar("Number", float, Tensor)
 
 
 class Cost(ABC):
-    """The p-th power of a metric, and what is asked of it.
+    """The p-th power of a metric, and what is asked of it."""
 
-    Attributes:
-        p: the power.
-    """
-
-    p: float
+    p: float  # the power
 
     @property
     @abstractmethod

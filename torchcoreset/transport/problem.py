@@ -28,24 +28,15 @@ BLOCK = 1 << 20  # numbers of a block of rows of which copies are made
 
 @dataclass(frozen=True)
 class Problem:
-    """A checked semi-discrete transport problem in its own coordinates.
+    """A checked semi-discrete transport problem in its own coordinates."""
 
-    Attributes:
-        x: (n, d) points, float32 or float64, shifted.
-        b: (n,) point weights, float64, sum 1.
-        y: (m, d) samples, dtype of x, shifted.
-        a: (m,) sample weights, float64, sum 1.
-        equal: whether all sample weights are the same.
-        cost: of moving mass from a sample to a point.
-        largest: size of the largest number in points and samples, before they were shifted.
-    """
-
-    x: Tensor
-    b: Tensor
-    y: Tensor
-    a: Tensor
-    equal: bool
-    cost: Cost
+    x: Tensor  # (n, d) points, float32 or float64, shifted
+    b: Tensor  # (n,) point weights, float64, sum 1
+    y: Tensor  # (m, d) samples, dtype of x, shifted
+    a: Tensor  # (m,) sample weights, float64, sum 1
+    equal: bool  # whether all sample weights are the same
+    cost: Cost  # of moving mass from a sample to a point
+    # Size of the largest number in points and samples, before they were shifted
     largest: float = field(default=1.0, kw_only=True)
 
     @cached_property

@@ -158,17 +158,11 @@ def solve(
 
 @dataclass(frozen=True)
 class Dual:
-    """A potential that is nearly the best.
+    """A potential that is nearly the best."""
 
-    Attributes:
-        potential: (n,) float64, centred.
-        lower: the semi-dual there.
-        transform: (m,) float64 c-transform min_i(c_ki - v_i).
-    """
-
-    potential: Tensor
-    lower: float
-    transform: Tensor
+    potential: Tensor  # (n,) float64, centred
+    lower: float  # the semi-dual there
+    transform: Tensor  # (m,) float64 c-transform min_i(c_ki - v_i)
 
 
 def solve_dual(

@@ -31,19 +31,12 @@ ACCURACY = 1e-2  # relative gap of a transport: what is gained beyond it is lost
 
 @dataclass(frozen=True)
 class State:
-    """Between two steps.
+    """Between two steps."""
 
-    Attributes:
-        points: (n, d) those of the next step.
-        average: (n, d) float64, of the points since they settled.
-        potential: (n,) from which the next transport starts; None starts cold.
-        steps: done.
-    """
-
-    points: Tensor
-    average: Tensor
-    potential: Tensor | None = None
-    steps: int = 0
+    points: Tensor  # (n, d) those of the next step
+    average: Tensor  # (n, d) float64, of the points since they settled
+    potential: Tensor | None = None  # (n,) from which the next transport starts; None starts cold
+    steps: int = 0  # done
 
     @property
     def result(self) -> Tensor:

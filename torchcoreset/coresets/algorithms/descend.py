@@ -31,25 +31,15 @@ State = TypeVar("State", bound=AlgorithmState)
 
 @dataclass
 class Run:
-    """One or several algorithms, one after another, and the record of them all.
+    """One or several algorithms, one after another, and the record of them all."""
 
-    Attributes:
-        steps: most steps of all of them together.
-        tolerance: relative change of the value that counts as none.
-        progress: shows value and gap of each step.
-        callback: called after each step with its `Step`, points included.
-        history: the steps so far.
-        status: of the last algorithm.
-        began: when, in the seconds of `time.perf_counter`.
-    """
-
-    steps: int
-    tolerance: float
-    progress: ProgressBar
-    callback: Callable[[Step], None] | None = None
-    history: list[Step] = field(default_factory=list)
-    status: Status = Status.MAX_STEPS
-    began: float = field(default_factory=time.perf_counter)
+    steps: int  # most steps of all of them together
+    tolerance: float  # relative change of the value that counts as none
+    progress: ProgressBar  # shows value and gap of each step
+    callback: Callable[[Step], None] | None = None  # called after each step with its `Step`, points included
+    history: list[Step] = field(default_factory=list)  # the steps so far
+    status: Status = Status.MAX_STEPS  # of the last algorithm
+    began: float = field(default_factory=time.perf_counter)  # when, in the seconds of `time.perf_counter`
 
     def descend(
         self,

@@ -31,23 +31,14 @@ SHARE = 0.2  # of the last fall of F: the gap that the next transport may have
 
 @dataclass(frozen=True)
 class State:
-    """Between two steps.
+    """Between two steps."""
 
-    Attributes:
-        points: (n, d) where F is evaluated next.
-        accuracy: relative gap of the next transport.
-        result: (n, d) centres of the cells with the lowest F: no worse than any points evaluated, but for the gap.
-        lowest: F at the points that these cells belong to.
-        value: F at the last points, NaN before the first.
-        potential: (n,) from which the next transport starts; None starts cold.
-    """
-
-    points: Tensor
-    accuracy: float
-    result: Tensor
-    lowest: float = math.inf
-    value: float = math.nan
-    potential: Tensor | None = None
+    points: Tensor  # (n, d) where F is evaluated next
+    accuracy: float  # relative gap of the next transport
+    result: Tensor  # (n, d) centres of the cells with the lowest F: no worse than any points evaluated, but for the gap
+    lowest: float = math.inf  # F at the points that these cells belong to
+    value: float = math.nan  # F at the last points, NaN before the first
+    potential: Tensor | None = None  # (n,) from which the next transport starts; None starts cold
 
 
 def init(points: Tensor, tolerance: float, potential: Tensor | None = None) -> State:

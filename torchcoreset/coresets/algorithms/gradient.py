@@ -21,21 +21,13 @@ Setup = Callable[[nn.Parameter, float], Optimization]  # from the points and the
 
 @dataclass(frozen=True)
 class State:
-    """Between two steps.
+    """Between two steps."""
 
-    Attributes:
-        parameter: (n, d) the points, which the optimizer moves in place.
-        result: (n, d) the points evaluated whose value is lowest.
-        lowest: that value.
-        optimizer: made in the first step, once the value is known; None before.
-        schedule: of its rate; None where there is none.
-    """
-
-    parameter: nn.Parameter
-    result: Tensor
-    lowest: float = math.inf
-    optimizer: Optimizer | None = None
-    schedule: LambdaLR | None = None
+    parameter: nn.Parameter  # (n, d) the points, which the optimizer moves in place
+    result: Tensor  # (n, d) the points evaluated whose value is lowest
+    lowest: float = math.inf  # that value
+    optimizer: Optimizer | None = None  # made in the first step, once the value is known; None before
+    schedule: LambdaLR | None = None  # of its rate; None where there is none
 
 
 def init(points: Tensor) -> State:

@@ -16,19 +16,12 @@ MOST_PASSES = 100  # over the samples in one transport; beyond them it is return
 
 @dataclass(frozen=True)
 class Objective:
-    """W_p^p(points, samples) for points of fixed weights.
+    """W_p^p(points, samples) for points of fixed weights."""
 
-    Attributes:
-        weights: (n,) of the points, sum 1.
-        p: power of the cost.
-        engine: of each pass over the samples, as in `transport`.
-        ranks: those that hold the samples together; None if they are all here.
-    """
-
-    weights: Tensor
-    p: float
-    engine: str = "auto"
-    ranks: Ranks | None = None
+    weights: Tensor  # (n,) of the points, sum 1
+    p: float  # power of the cost
+    engine: str = "auto"  # of each pass over the samples, as in `transport`
+    ranks: Ranks | None = None  # those that hold the samples together; None if they are all here
 
     def transport(
         self,

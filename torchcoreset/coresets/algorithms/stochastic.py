@@ -33,23 +33,14 @@ from .objective import Objective
 
 @dataclass(frozen=True)
 class State:
-    """Between two steps.
+    """Between two steps."""
 
-    Attributes:
-        points: (n, d) those of the next step.
-        average: (n, d) float64, of the iterates.
-        cell_sizes: running; the object is updated by each step.
-        memory: running potential, and what belongs to it; None before the first batch.
-        steps: done.
-        largest_batch: (m, d) the last batch that was not short of samples; None before the first.
-    """
-
-    points: Tensor
-    average: Tensor
-    cell_sizes: CellSizes
-    memory: Memory | None = None
-    steps: int = 0
-    largest_batch: Tensor | None = None
+    points: Tensor  # (n, d) those of the next step
+    average: Tensor  # (n, d) float64, of the iterates
+    cell_sizes: CellSizes  # running; the object is updated by each step
+    memory: Memory | None = None  # running potential, and what belongs to it; None before the first batch
+    steps: int = 0  # done
+    largest_batch: Tensor | None = None  # (m, d) the last batch that was not short of samples; None before the first
 
     @property
     def result(self) -> Tensor:

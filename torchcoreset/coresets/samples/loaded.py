@@ -25,23 +25,14 @@ ALIKE = ("columns of samples", "use of sample_weights", "dtype of samples")  # o
 
 @dataclass(frozen=True)
 class LoadedSamples:
-    """The samples of a build.
+    """The samples of a build."""
 
-    Attributes:
-        y: (m, d) samples of this process.
-        a: (m,) their weights, on one scale for all ranks; None for equal ones.
-        rows: the samples of all ranks, to draw from; every rank draws the same.
-        read: the source of this process.
-        endless: whether the sources of all ranks are.
-        generator: for more samples of this process: ranks differ in it.
-    """
-
-    y: Tensor
-    a: Tensor | None
-    rows: Source
-    read: Source
-    endless: bool
-    generator: Generator
+    y: Tensor  # (m, d) samples of this process
+    a: Tensor | None  # (m,) their weights, on one scale for all ranks; None for equal ones
+    rows: Source  # the samples of all ranks, to draw from; every rank draws the same
+    read: Source  # the source of this process
+    endless: bool  # whether the sources of all ranks are
+    generator: Generator  # for more samples of this process: ranks differ in it
 
     @property
     def count(self) -> int:

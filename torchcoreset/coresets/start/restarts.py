@@ -30,24 +30,17 @@ VALUE = itemgetter(0)
 class Start:
     """How a build begins.
 
-    Attributes:
-        init: name of a kind of start, or (n, d) points.
-        restarts: number of starts to compare; None for max(1, min(MOST, POINTS // n)) annealed ones, or one other.
-        size: number of points n.
-        p: power of the cost.
-        weights: (n,) weights of the points, any positive sum; None for equal ones.
-        engine: of each transport.
-
     Raises:
         ValueError: `restarts` is no positive number, or above 1 with given points.
     """
 
-    init: Any
+    init: Any  # name of a kind of start, or (n, d) points
+    # Number of starts to compare; None for max(1, min(MOST, POINTS // n)) annealed ones, or one other
     restarts: int | None
-    size: int
-    p: float
-    weights: Any
-    engine: str
+    size: int  # number of points n
+    p: float  # power of the cost
+    weights: Any  # (n,) weights of the points, any positive sum; None for equal ones
+    engine: str  # of each transport
 
     def __post_init__(self) -> None:
         if self.restarts is None:

@@ -26,28 +26,17 @@ NONE: Extreme = (0.0, 0.0)
 
 @dataclass
 class WeightedMoments:
-    """Central moments of the numbers seen so far, float64.
+    """Central moments of the numbers seen so far, float64."""
 
-    Attributes:
-        unit: what the numbers below are counted in, a power of two: `size_of` the largest.
-        count: how many, m.
-        mass: sum of their weights.
-        centre: their weighted mean.
-        spread: sum w r^2.
-        squares: sums w^2 r^k, k = 0, 1, 2.
-        cubes: sums w^3 r^k, k = 0, 1, 2, 3.
-        heaviest: the largest weight.
-        high, low: weight and number where w r is largest and least.
-    """
-
-    unit: float = 1.0
-    count: int = 0
-    mass: float = 0.0
-    centre: float = 0.0
-    spread: float = 0.0
-    squares: tuple[float, ...] = (0.0,) * 3
-    cubes: tuple[float, ...] = (0.0,) * 4
-    heaviest: float = 0.0
+    unit: float = 1.0  # what the numbers below are counted in, a power of two: `size_of` the largest
+    count: int = 0  # how many, m
+    mass: float = 0.0  # sum of their weights
+    centre: float = 0.0  # their weighted mean
+    spread: float = 0.0  # sum w r^2
+    squares: tuple[float, ...] = (0.0,) * 3  # sums w^2 r^k, k = 0, 1, 2
+    cubes: tuple[float, ...] = (0.0,) * 4  # sums w^3 r^k, k = 0, 1, 2, 3
+    heaviest: float = 0.0  # the largest weight
+    # Weight and number where w r is largest and least
     high: Extreme = NONE
     low: Extreme = NONE
 

@@ -34,25 +34,15 @@ MOST_LISTED = 1 << 18  # boundary samples where there are more than MANY points
 
 @dataclass(frozen=True)
 class CellRows:
-    """Samples, each with its cell.
+    """Samples, each with its cell."""
 
-    Attributes:
-        y: (k, d) samples.
-        mass: (k,) their weights.
-        cell: (k,) their cells.
-        margin: (k,) what each loses by leaving for the second nearest point.
-        cost: (k,) cost to the point of the cell.
-        image: (k, d') what a map makes of the samples, or (k, 0).
-        image_cost: (k,) cost between the images, 0 without a map.
-    """
-
-    y: Tensor
-    mass: Tensor
-    cell: Tensor
-    margin: Tensor
-    cost: Tensor
-    image: Tensor
-    image_cost: Tensor
+    y: Tensor  # (k, d) samples
+    mass: Tensor  # (k,) their weights
+    cell: Tensor  # (k,) their cells
+    margin: Tensor  # (k,) what each loses by leaving for the second nearest point
+    cost: Tensor  # (k,) cost to the point of the cell
+    image: Tensor  # (k, d') what a map makes of the samples, or (k, 0)
+    image_cost: Tensor  # (k,) cost between the images, 0 without a map
 
     def picked(self, index: Tensor) -> CellRows:
         """Some of these."""

@@ -16,15 +16,10 @@ BATCH_ROWS = (256, 1 << 16)  # fewest and most rows of a batch
 
 
 class Rows(NamedTuple):
-    """Rows and what they weigh.
+    """Rows and what they weigh."""
 
-    Attributes:
-        y: (k, d).
-        w: (k,) float64, positive, of any scale: all ones without weights.
-    """
-
-    y: Tensor
-    w: Tensor
+    y: Tensor  # (k, d)
+    w: Tensor  # (k,) float64, positive, of any scale: all ones without weights
 
     @property
     def size(self) -> int:

@@ -30,21 +30,13 @@ BLOCK = 1 << 22  # elements of a block of costs
 
 @dataclass(frozen=True)
 class Plan:
-    """What a feasible plan on the fresh samples costs.
+    """What a feasible plan on the fresh samples costs."""
 
-    Attributes:
-        value: sum pi |y - x|^p.
-        image_value: sum pi |f(y) - f(x)|^p; 0 without a map.
-        moved: mass that does not go to its cell.
-        cell_mass: (n,) mass of the cells.
-        cost_share: (n,) part of the cost within each cell, before the excess is moved.
-    """
-
-    value: float
-    image_value: float
-    moved: float
-    cell_mass: Tensor
-    cost_share: Tensor
+    value: float  # sum pi |y - x|^p
+    image_value: float  # sum pi |f(y) - f(x)|^p; 0 without a map
+    moved: float  # mass that does not go to its cell
+    cell_mass: Tensor  # (n,) mass of the cells
+    cost_share: Tensor  # (n,) part of the cost within each cell, before the excess is moved
 
 
 def feasible_plan(

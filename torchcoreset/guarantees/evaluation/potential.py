@@ -30,19 +30,12 @@ MOST_ELEMENTS = 1 << 25  # numbers held for the potential, 256 MiB in float64; n
 
 @dataclass(frozen=True)
 class Fitted:
-    """A potential, and what it comes from.
+    """A potential, and what it comes from."""
 
-    Attributes:
-        v: (n,) float64, centred.
-        samples: how many samples it comes from.
-        seen: how many were used up, for it and for looking at it.
-        rows: the samples that it comes from.
-    """
-
-    v: Tensor
-    samples: int
-    seen: int
-    rows: Rows
+    v: Tensor  # (n,) float64, centred
+    samples: int  # how many samples it comes from
+    seen: int  # how many were used up, for it and for looking at it
+    rows: Rows  # the samples that it comes from
 
 
 def fit_potential(points: Points, fresh: FreshRows, cost: Cost, samples: int, engine: str) -> Fitted:

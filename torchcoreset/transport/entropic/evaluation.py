@@ -29,29 +29,17 @@ SPARE_ROWS = 16  # at least this many rows a block, however many points there ar
 
 @dataclass(frozen=True)
 class Entropic:
-    """A potential for OT_eta, and what it attains.
+    """A potential for OT_eta, and what it attains."""
 
-    Attributes:
-        problem: the problem in float64.
-        eta: regularisation, in units of the cost.
-        potential: (n,) float64 v; where b_i = 0, what the optimality condition would make it.
-        transform: (m,) float64 f, the potential of the samples.
-        mass: (n,) float64 column sums of the plan.
-        value: D(v), a lower bound of OT_eta.
-        marginal_error: total variation distance between `mass` and b, in [0, 1].
-        steps: passes over all samples.
-        status: why the solver stopped.
-    """
-
-    problem: Problem
-    eta: float
-    potential: Tensor
-    transform: Tensor
-    mass: Tensor
-    value: float
-    marginal_error: float
-    steps: int = 0
-    status: Status = Status.CONVERGED
+    problem: Problem  # the problem in float64
+    eta: float  # regularisation, in units of the cost
+    potential: Tensor  # (n,) float64 v; where b_i = 0, what the optimality condition would make it
+    transform: Tensor  # (m,) float64 f, the potential of the samples
+    mass: Tensor  # (n,) float64 column sums of the plan
+    value: float  # D(v), a lower bound of OT_eta
+    marginal_error: float  # total variation distance between `mass` and b, in [0, 1]
+    steps: int = 0  # passes over all samples
+    status: Status = Status.CONVERGED  # why the solver stopped
 
     def position_gradients(self, in_points: bool, in_samples: bool) -> tuple[Tensor | None, Tensor | None]:
         """Derivatives of D in the points (n, d) and in the samples (m, d), float64; None where not asked for."""

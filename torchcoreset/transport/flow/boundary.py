@@ -25,21 +25,13 @@ STARVED_ELEMENTS = 1 << 22  # of a block of costs of all samples to starved poin
 
 @dataclass(frozen=True)
 class BoundarySamples:
-    """Samples that may change cell.
+    """Samples that may change cell."""
 
-    Attributes:
-        y: (k, d) samples.
-        a: (k,) their weights.
-        cell: (k,) their cells.
-        margin: (k,) what each loses by leaving for the second nearest point.
-        index: (k,) their numbers among all samples.
-    """
-
-    y: Tensor
-    a: Tensor
-    cell: Tensor
-    margin: Tensor
-    index: Tensor
+    y: Tensor  # (k, d) samples
+    a: Tensor  # (k,) their weights
+    cell: Tensor  # (k,) their cells
+    margin: Tensor  # (k,) what each loses by leaving for the second nearest point
+    index: Tensor  # (k,) their numbers among all samples
 
     def picked(self, index: Tensor) -> BoundarySamples:
         """Some of these."""

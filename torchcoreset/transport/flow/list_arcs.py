@@ -21,34 +21,22 @@ MORE_REACH = 4.0  # times as long are the arcs that are tried where those so far
 
 @dataclass(frozen=True)
 class ArcLists:
-    """Candidates of samples, which include the cell of each.
+    """Candidates of samples, which include the cell of each."""
 
-    Attributes:
-        offsets: (k + 1,) where the entries of each sample begin.
-        cols: (e,) candidate points.
-        cost: (e,) their costs.
-    """
-
-    offsets: Ints
-    cols: Ints
-    cost: Floats
+    offsets: Ints  # (k + 1,) where the entries of each sample begin
+    cols: Ints  # (e,) candidate points
+    cost: Floats  # (e,) their costs
 
 
 @dataclass(frozen=True)
 class _RowArcs:
-    """Arcs, one for each row that could leave.
+    """Arcs, one for each row that could leave."""
 
-    Attributes:
-        row, entry: (f,) which row, and for where.
-        tail, head: (f,) cells.
-        length: (f,) reduced cost, not negative.
-    """
-
-    row: Ints
-    entry: Ints
-    tail: Ints
-    head: Ints
-    length: Floats
+    row: Ints  # (f,) which row
+    entry: Ints  # (f,) of a list: where that may go
+    tail: Ints  # (f,) its cell
+    head: Ints  # (f,) the other cell
+    length: Floats  # (f,) reduced cost, not negative
 
     def picked(self, index: Ints) -> _RowArcs:
         """Some of these."""

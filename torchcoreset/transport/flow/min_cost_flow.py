@@ -36,19 +36,14 @@ PHASES = 20  # for each cell and sample, after which it ends: each uses up an ex
 
 @dataclass(frozen=True)
 class Balanced:
-    """Where the mass of the given samples ended up.
+    """Where the mass of the given samples ended up."""
 
-    Attributes:
-        rows, cols, mass: entries of the plan restricted to the given samples.
-        potential: (n,) updated potential.
-        rounds: how often shortest paths were sought.
-    """
-
+    # Entries of the plan, of these samples alone
     rows: Ints
     cols: Ints
     mass: Floats
-    potential: Floats
-    rounds: int
+    potential: Floats  # (n,) updated potential
+    rounds: int  # how often shortest paths were sought
 
 
 def balance(

@@ -40,44 +40,26 @@ Rows = TypeVar("Rows")
 
 @dataclass(frozen=True)
 class LaguerreCells:
-    """The Laguerre cells of a potential.
+    """The Laguerre cells of a potential."""
 
-    Attributes:
-        potential: (n,).
-        cell: (m,) int64 index of the point nearest to each sample in c - v.
-        cost: (m,) float64 cost c to that point.
-        margin: (m,) distance in c - v from the nearest to the second nearest point (infinite when n = 1), or less.
-        mass: (n,) float64 mass of each cell.
-        mean: of the cost over all samples.
-        error: how far the semi-dual may lie below what the costs sum up to, by rounding.
-        dual: semi-dual value less that error, a lower bound of W_p^p.
-    """
-
-    potential: Tensor
-    cell: Tensor
-    cost: Tensor
-    margin: Tensor
-    mass: Tensor
-    mean: float
-    error: float
-    dual: float
+    potential: Tensor  # (n,)
+    cell: Tensor  # (m,) int64 index of the point nearest to each sample in c - v
+    cost: Tensor  # (m,) float64 cost c to that point
+    margin: Tensor  # (m,) distance in c - v from the nearest to the second nearest point (infinite when n = 1), or less
+    mass: Tensor  # (n,) float64 mass of each cell
+    mean: float  # of the cost over all samples
+    error: float  # how far the semi-dual may lie below what the costs sum up to, by rounding
+    dual: float  # semi-dual value less that error, a lower bound of W_p^p
 
 
 @dataclass(frozen=True)
 class SmoothedCells:
-    """The smoothed semi-dual at a potential.
+    """The smoothed semi-dual at a potential."""
 
-    Attributes:
-        dual: its value.
-        mass: (n,) float64 mass received by each point under the softmin.
-        find_gram: what computes `gram`, which many a pass is not asked for.
-        softness: mean mass that a sample sends anywhere but to its first point, in [0, 1).
-    """
-
-    dual: float
-    mass: Tensor
-    find_gram: Callable[[], Tensor]
-    softness: float
+    dual: float  # its value
+    mass: Tensor  # (n,) float64 mass received by each point under the softmin
+    find_gram: Callable[[], Tensor]  # what computes `gram`, which many a pass is not asked for
+    softness: float  # mean mass that a sample sends anywhere but to its first point, in [0, 1)
 
     @cached_property
     def gram(self) -> Tensor:
@@ -87,19 +69,12 @@ class SmoothedCells:
 
 @dataclass(frozen=True)
 class SoftSums:
-    """What a soft reduction sums over all samples, in float64.
+    """What a soft reduction sums over all samples, in float64."""
 
-    Attributes:
-        minimum: 0-d, sum_k a_k of the softmin of c - v.
-        largest_share: 0-d, sum_k a_k of the share of its first point.
-        mass: (n,) as in `SmoothedCells`.
-        find_gram: as in `SmoothedCells`.
-    """
-
-    minimum: Tensor
-    largest_share: Tensor
-    mass: Tensor
-    find_gram: Callable[[], Tensor]
+    minimum: Tensor  # 0-d, sum_k a_k of the softmin of c - v
+    largest_share: Tensor  # 0-d, sum_k a_k of the share of its first point
+    mass: Tensor  # (n,) as in `SmoothedCells`
+    find_gram: Callable[[], Tensor]  # as in `SmoothedCells`
 
 
 Entries = tuple[Tensor, Tensor, Tensor]  # samples, points and costs of the entries of lists
@@ -107,17 +82,11 @@ Entries = tuple[Tensor, Tensor, Tensor]  # samples, points and costs of the entr
 
 @dataclass
 class Meter:
-    """Work done by an engine and by all that were made from it.
+    """Work done by an engine and by all that were made from it."""
 
-    Attributes:
-        unit: elements of c - v in one pass over all samples and points.
-        spent: passes so far; one over a part of the samples or points counts by its share.
-        limit: passes after which loops should stop.
-    """
-
-    unit: int
-    spent: float = 0.0
-    limit: float = math.inf
+    unit: int  # elements of c - v in one pass over all samples and points
+    spent: float = 0.0  # passes so far; one over a part of the samples or points counts by its share
+    limit: float = math.inf  # passes after which loops should stop
 
 
 class SoftEngine(ABC):

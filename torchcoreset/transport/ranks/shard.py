@@ -27,19 +27,12 @@ from .group import Ranks
 
 @dataclass(frozen=True)
 class Shard(Problem):
-    """A rank's part of a problem. Weights `a` are those in the union, so they sum to the rank's share.
+    """A rank's part of a problem. Weights `a` are those in the union, so they sum to the rank's share."""
 
-    Attributes:
-        ranks: who holds the other parts.
-        counts: number of samples on each rank.
-        square_norm: mean square of the norm of a sample, over all of them.
-        square_weight: sum of the squares of all sample weights.
-    """
-
-    ranks: Ranks
-    counts: tuple[int, ...]
-    square_norm: float
-    square_weight: float
+    ranks: Ranks  # who holds the other parts
+    counts: tuple[int, ...]  # number of samples on each rank
+    square_norm: float  # mean square of the norm of a sample, over all of them
+    square_weight: float  # sum of the squares of all sample weights
 
     @property
     def count(self) -> int:

@@ -29,64 +29,40 @@ OVERDUE = 8.0  # samples, beyond log n, that an empty cell should have received 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchCells:
-    """A batch at the running potential: the cells of the samples here, and means over them.
+    """A batch at the running potential: the cells of the samples here, and means over them."""
 
-    Attributes:
-        cell: (m,) int64 point in whose cell each sample lies.
-        transform: (m,) its c - v there.
-        mass: (n,) of the cells, or what the points receive of `plan`.
-        gradient: (n, d) of `value` in the points.
-        value, square: 0-d, means of `transform` and of its square.
-        plan: how the samples are shared where some are tied; None where each goes to its cell.
-    """
-
-    cell: Tensor
-    transform: Tensor
-    mass: Tensor
-    gradient: Tensor
+    cell: Tensor  # (m,) int64 point in whose cell each sample lies
+    transform: Tensor  # (m,) its c - v there
+    mass: Tensor  # (n,) of the cells, or what the points receive of `plan`
+    gradient: Tensor  # (n, d) of `value` in the points
+    # 0-d, means of `transform` and of its square
     value: Tensor
     square: Tensor
-    plan: Coupling | None = None
+    plan: Coupling | None = None  # how the samples are shared where some are tied; None where each goes to its cell
 
 
 @dataclass(frozen=True, kw_only=True)
 class Smoothed:
-    """What renews the curvature.
+    """What renews the curvature."""
 
-    Attributes:
-        soft: pass over a part of the samples.
-        softness: of those that are not tied, or None if hardly any is not.
-        atoms: as in `Counters`.
-        least: the smallest eta that rounding allows.
-        scale: mean cost to the origin, beyond which no smoothing makes sense.
-    """
-
-    soft: SmoothedCells
-    softness: float | None
-    atoms: float
-    least: float
-    scale: float
+    soft: SmoothedCells  # pass over a part of the samples
+    softness: float | None  # of those that are not tied, or None if hardly any is not
+    atoms: float  # as in `Counters`
+    least: float  # the smallest eta that rounding allows
+    scale: float  # mean cost to the origin, beyond which no smoothing makes sense
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchSums:
-    """What a batch tells of the semi-dual: all that is needed to move the potential.
+    """What a batch tells of the semi-dual: all that is needed to move the potential."""
 
-    Attributes:
-        size: effective sample size (Kish), by which sums over several batches are weighted.
-        value: the semi-dual.
-        square: mean square of the samples' part in it.
-        mass: (n,) of the cells.
-        c_transform: (n,) highest potential that leaves a cell empty, where that was asked for, else infinite.
-        renewal: what renews the curvature; None where it is not due.
-    """
-
-    size: float
-    value: float
-    square: float
-    mass: Tensor
+    size: float  # effective sample size (Kish), by which sums over several batches are weighted
+    value: float  # the semi-dual
+    square: float  # mean square of the samples' part in it
+    mass: Tensor  # (n,) of the cells
+    # (n,) highest potential that leaves a cell empty, where that was asked for, else infinite
     c_transform: Tensor | None
-    renewal: Smoothed | None
+    renewal: Smoothed | None  # what renews the curvature; None where it is not due
 
 
 def evaluate_batch(engine: Engine, v: Tensor, tie_tolerance: float = 0.0) -> BatchCells:

@@ -23,15 +23,10 @@ from ..cost import DISTANCE, Cost
 
 @dataclass(frozen=True)
 class Boundaries:
-    """What the right hand side of the system needs, at the points where it was computed.
+    """What the right hand side of the system needs, at the points where it was computed."""
 
-    Attributes:
-        coupling: (n, n) A_ij of `Cost.boundary_coupling`, so that dc_ij W_ij = -A_ij (x_j - x_i) . dx_i.
-        pull: (n, d) sum_j A_ij (x_j - x_i).
-    """
-
-    coupling: Tensor
-    pull: Tensor
+    coupling: Tensor  # (n, n) A_ij of `Cost.boundary_coupling`, so that dc_ij W_ij = -A_ij (x_j - x_i) . dx_i
+    pull: Tensor  # (n, d) sum_j A_ij (x_j - x_i)
 
 
 def boundaries_of(curvature: Tensor, v: Tensor, x: Tensor, cost: Cost) -> Boundaries:

@@ -29,19 +29,12 @@ REMAINS = 1 / RECENT / 2  # batches that the long mean counts as after a drift
 
 @dataclass(frozen=True, kw_only=True)
 class Moments:
-    """What the test remembers, float64; tensors are replaced and never written to.
+    """What the test remembers, float64; tensors are replaced and never written to."""
 
-    Attributes:
-        origin: (d,) from which features are measured.
-        long: (2, 2 d) means of features and of their squares over all that is remembered.
-        recent: (2, 2 d) the same over the last batches.
-        spans: (3,) batches of the long mean, and the variances of both means in units of that of one sample.
-    """
-
-    origin: Tensor
-    long: Tensor
-    recent: Tensor
-    spans: Tensor
+    origin: Tensor  # (d,) from which features are measured
+    long: Tensor  # (2, 2 d) means of features and of their squares over all that is remembered
+    recent: Tensor  # (2, 2 d) the same over the last batches
+    spans: Tensor  # (3,) batches of the long mean, and the variances of both means in units of that of one sample
 
 
 def features(samples: Tensor, mean: Callable[[Tensor], Tensor], origin: Tensor) -> Tensor:

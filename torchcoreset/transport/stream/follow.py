@@ -57,17 +57,11 @@ MOMENTS = tuple(field.name for field in fields(Moments))
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """All that is remembered of a stream.
+    """All that is remembered of a stream."""
 
-    Attributes:
-        running: the potential and its curvature.
-        moments: of the samples, for the drift test.
-        drifts: (2,) number of the last batch that showed a drift, and of the batch that began the last run of such, or
-            zeros.
-    """
-
-    running: StreamState
-    moments: Moments
+    running: StreamState  # the potential and its curvature
+    moments: Moments  # of the samples, for the drift test
+    # (2,) number of the last batch that showed a drift, and of the batch that began the last run of such, or zeros.
     drifts: Tensor
 
     def tensors(self) -> dict[str, Tensor]:
@@ -156,17 +150,11 @@ class StreamTransport:
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """A batch at the potential of those before it, which the batch has had no part in.
+    """A batch at the potential of those before it, which the batch has had no part in."""
 
-    Attributes:
-        running: that potential, moved to where the points are.
-        cells: of the batch.
-        features: (2, 2 d) its means of `drift.features`.
-    """
-
-    running: StreamState
-    cells: BatchCells
-    features: Tensor
+    running: StreamState  # that potential, moved to where the points are
+    cells: BatchCells  # of the batch
+    features: Tensor  # (2, 2 d) its means of `drift.features`
 
     @property
     def state(self) -> Tensor:
@@ -189,21 +177,13 @@ class Seen:
 
 @dataclass(frozen=True, kw_only=True)
 class Followed:
-    """A batch, measured and remembered.
+    """A batch, measured and remembered."""
 
-    Attributes:
-        transport: what is told of it.
-        gradient: (n, d) float64, of its value in the points.
-        plan: of the samples here, where some are tied; None where each goes to its cell.
-        memory: what is remembered after it.
-        is_new: whether it is the first to show a drift.
-    """
-
-    transport: StreamTransport
-    gradient: Tensor
-    plan: Coupling | None
-    memory: Memory
-    is_new: bool
+    transport: StreamTransport  # what is told of it
+    gradient: Tensor  # (n, d) float64, of its value in the points
+    plan: Coupling | None  # of the samples here, where some are tied; None where each goes to its cell
+    memory: Memory  # what is remembered after it
+    is_new: bool  # whether it is the first to show a drift
 
 
 def see(memory: Memory | None, problem: Problem, points: Tensor, samples: Tensor, engine: str) -> Seen | None:

@@ -19,38 +19,25 @@ FEW = 128  # points up to which a product with an inverse, a fifth of the time o
 
 
 class Counters(NamedTuple):
-    """The numbers among what is remembered.
+    """The numbers among what is remembered."""
 
-    Attributes:
-        p: power of the cost.
-        batches: all that came.
-        samples: the number of equally weighted samples that all batches are worth.
-        age: batches remembered; one of average size counts as 1.
-        eta: smoothing of the curvature.
-        softness: running mean mass that a sample sends beyond its first point at that eta.
-        renewed: age at which the curvature was last renewed.
-        noise: variance of the mean `residual`, in units of that of one sample.
-        mean, square: running means of the samples' part in the semi-dual, and of its square.
-        mean_noise: variance of `mean`, in units of that of one sample.
-        lagged: number of the last batch that showed the potential to be behind, or 0.
-        forgetting: least weight of a batch of average size.
-        atoms: mass of the samples that were repeated when the curvature was last renewed; 0 where hardly any were.
-    """
-
-    p: float
-    batches: float
-    samples: float
-    age: float
-    eta: float
-    softness: float
-    renewed: float
-    noise: float
+    p: float  # power of the cost
+    batches: float  # all that came
+    samples: float  # the number of equally weighted samples that all batches are worth
+    age: float  # batches remembered; one of average size counts as 1
+    eta: float  # smoothing of the curvature
+    softness: float  # running mean mass that a sample sends beyond its first point at that eta
+    renewed: float  # age at which the curvature was last renewed
+    noise: float  # variance of the mean `residual`, in units of that of one sample
+    # Running means of the samples' part in the semi-dual, and of its square
     mean: float
     square: float
-    mean_noise: float
-    lagged: float
-    forgetting: float
-    atoms: float = 0.0  # states of before have none
+    mean_noise: float  # variance of `mean`, in units of that of one sample
+    lagged: float  # number of the last batch that showed the potential to be behind, or 0
+    forgetting: float  # least weight of a batch of average size
+    # Mass of the samples that were repeated when the curvature was last renewed; 0 where hardly any were, and in the
+    # states of earlier versions.
+    atoms: float = 0.0
 
     def to_tensor(self, like: Tensor) -> Tensor:
         """All of them, float64 on a device."""
@@ -84,27 +71,17 @@ class Counters(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class StreamState:
-    """What is remembered of a stream: float64 tensors, which are replaced and never written to.
+    """What is remembered of a stream: float64 tensors, which are replaced and never written to."""
 
-    Attributes:
-        potential: (n,) v, centred.
-        curvature: (n, n) running average of gram / eta, with max(b, q) / eta on the diagonal.
-        coupling: (n, n) and
-        pull: (n, d), how the cells' boundaries move with the points: see `Boundaries`.
-        anchor: (n, d) the points that v belongs to.
-        residual: (n,) running mean of b - q.
-        overdue: (n,) samples that a cell should have received since it last received one.
-        counters: see `Counters`.
-    """
-
-    potential: Tensor
-    curvature: Tensor
+    potential: Tensor  # (n,) v, centred
+    curvature: Tensor  # (n, n) running average of gram / eta, with max(b, q) / eta on the diagonal
+    # (n, n) and (n, d): how the cells' boundaries move with the points, see `Boundaries`
     coupling: Tensor
     pull: Tensor
-    anchor: Tensor
-    residual: Tensor
-    overdue: Tensor
-    counters: Tensor
+    anchor: Tensor  # (n, d) the points that v belongs to
+    residual: Tensor  # (n,) running mean of b - q
+    overdue: Tensor  # (n,) samples that a cell should have received since it last received one
+    counters: Tensor  # see `Counters`
 
     @cached_property
     def numbers(self) -> Counters:
