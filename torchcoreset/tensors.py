@@ -39,11 +39,7 @@ RESOLVED = 2.0**-10  # part of the range of a table; a dtype whose neighbouring 
 
 
 def float_tensor(values: Any, name: str) -> Tensor:
-    """A detached floating point tensor of any shape that holds `values`; shares memory where it can.
-
-    Raises:
-        TypeError, ValueError: as for `real_tensor`, and ValueError for whole numbers that float64 cannot hold.
-    """
+    """A detached floating point tensor of any shape that holds `values`; else as `real_tensor`."""
     tensor = real_tensor(values, name)
     if tensor.dtype in FLOATS:
         return tensor

@@ -23,11 +23,7 @@ RECENT = 3.0  # batches weigh as age^(RECENT - 1), like those of the potential
 
 
 class CellSizes:
-    """Running sizes of the cells of a stream, (n,) float64, in the unit of the samples.
-
-    Args:
-        p: power of the cost.
-    """
+    """Running sizes of the cells of a stream, (n,) float64, in the unit of the samples, for a cost of power p."""
 
     def __init__(self, p: float) -> None:
         self.p = p
@@ -37,9 +33,7 @@ class CellSizes:
     def step_factors(self, batch: StreamTransport, weights: Tensor | None = None) -> Tensor:
         """What turns the gradient of a batch, for a mass of 1 in each cell, into a step: L^(2-p) / p, (n, 1).
 
-        Args:
-            batch: as it was measured.
-            weights: (m,) of its samples; equal if None.
+        `weights` (m,) are those of its samples, equal if None.
         """
         cost = as_cost(self.p)
         if cost.mean_is_best:

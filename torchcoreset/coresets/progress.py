@@ -11,10 +11,7 @@ from typing import Any
 class ProgressBar:
     """A bar that counts steps and shows the value and gap (NaN: unknown) of the last one; silent when nobody looks.
 
-    Args:
-        total: number of steps, at most.
-        show: True or False; None shows the bar if tqdm is installed and stderr is a terminal.
-        label: what is being done.
+    `show` is True or False; None shows the bar if tqdm is installed and stderr is a terminal.
 
     Raises:
         ImportError: `show` is True and tqdm is missing.

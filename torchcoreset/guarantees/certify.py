@@ -245,12 +245,8 @@ def one_pass(
 ) -> Pass:
     """Find a potential, then go once through fresh samples.
 
-    Args:
-        points, source, samples, generator, engine, bound: as for `certify`.
-        cost: of moving mass.
-        image: (n, d') what a map makes of the points.
-        look: given the potential and the rows to come, what to do with each batch.
-        ranks: those whose sources are read together.
+    `image` (n, d') is what a map makes of the points; `look`, given the potential and the rows to come, says what to do
+    with each batch. All else as for `certify`.
     """
     fresh = (
         FreshRows(source, points.x.device, generator)

@@ -59,16 +59,9 @@ def attach(
 ) -> tuple[Tensor, Any]:
     """Solve without a graph, and return the value with envelope gradients attached.
 
-    Args:
-        name: of the loss, for messages.
-        solve: from the four tensors to a `Solved`; called once, outside of autograd.
-        points: (n, d) floating.
-        samples: (m, d) floating.
-        point_weights: (n,) or None.
-        sample_weights: (m,) or None.
-
-    Returns:
-        The value, 0-d, float32 or float64 as the points are (half precision gives float32), and the solve's result.
+    `name` is that of the loss, for messages; `solve` goes from the four tensors to a `Solved`, once, outside of
+    autograd. The value is 0-d, float32 or float64 as the points are (half precision gives float32); with it comes the
+    solve's result.
     """
     call = _Call(name, solve)
     value: Tensor = _Envelope.apply(points, samples, point_weights, sample_weights, call)  # type: ignore[no-untyped-call]

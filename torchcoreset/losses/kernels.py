@@ -20,11 +20,7 @@ FUNCTION_ELEMENTS = 1 << 20  # of a block of a kernel function, whose graph is k
 
 
 class Kernel(ABC):
-    """A symmetric kernel between rows.
-
-    Attributes:
-        cost: that it is computed from; for `cost_blocks`.
-    """
+    """A symmetric kernel between rows, computed from a cost."""
 
     @property
     def cost(self) -> Cost:

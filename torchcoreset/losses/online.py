@@ -37,12 +37,7 @@ class OnlineSettings(Options):
 
 
 class MemoryBuffers:
-    """The memory of a stream, and the tensors of a module that it was read from or is saved in.
-
-    Attributes:
-        memory: of a stream.
-        tensors: its tensors by name.
-    """
+    """The memory of a stream, and by name the tensors of a module that it was read from or is saved in."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory

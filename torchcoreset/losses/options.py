@@ -160,10 +160,7 @@ class DivergenceSettings(Options, ABC, Generic[Result]):
     ) -> tuple[Tensor, Result]:
         """The value with its gradients, and what it comes from, whatever the status.
 
-        Args:
-            measures: points, samples and the weights of both.
-            start: (n,) potential to start from, for those that solve.
-            memory: of the term of the samples with themselves, for those that have one.
+        Those that solve start from `start` (n,); `memory` keeps the term of the samples with themselves between calls.
         """
 
     def report(self, result: Result) -> None:

@@ -89,10 +89,8 @@ class Cost(ABC):
     def reduced(self, rows: Tensor, cols: Tensor, x2: Tensor, y2: Tensor | None, v: Tensor) -> Tensor:
         """c - v between all rows (k, d) and columns (l, d), by one matrix product: points and samples, or the reverse.
 
-        Args:
-            rows, cols: points and samples, either way round.
-            x2, v: of the points the squared norms and the potential, (k, 1) or (l,).
-            y2: of the samples the squared norms; None where `omits_square`.
+        `x2` and `v` are the squared norms and the potential of the points, (k, 1) or (l,), and `y2` the squared norms
+        of the samples, None where `omits_square`.
         """
 
     @abstractmethod
@@ -133,10 +131,8 @@ class Cost(ABC):
     def centre_step(self, pull: Tensor, total: Tensor, at_point: Tensor) -> Tensor:
         """Step (n, d) of every point towards the best place in its cell: there at once where `mean_is_best`.
 
-        Args:
-            pull: (n, d) sum over the samples of weight (y - x).
-            total: (n,) sum of weights; 0 leaves the point where it is.
-            at_point: (n,) mass of the samples right on the point.
+        `pull` (n, d) sums weight (y - x) over the samples, and `total` (n,) the weights; 0 leaves the point where it
+        is. `at_point` (n,) is the mass of the samples right on the point.
         """
 
     @abstractmethod
@@ -147,10 +143,8 @@ class Cost(ABC):
     def boundary_coupling(self, curvature: Tensor, v: Tensor, apart: Tensor) -> Tensor:
         """A (n, n) with W_ij grad_{x_i} c(z_ij, x_i) = -A_ij (x_j - x_i), z_ij on the line between the points.
 
-        Args:
-            curvature: (n, n) W, mass per cost between two cells.
-            v: (n,) potential.
-            apart: (n, n) distances of points, which are overwritten; cells of points that coincide have A = 0.
+        `curvature` is W, mass per cost between two cells. The distances of points, `apart`, are overwritten; cells of
+        points that coincide have A = 0.
         """
 
     @abstractmethod
@@ -159,13 +153,10 @@ class Cost(ABC):
 
     @abstractmethod
     def expansion_error(self, reach: Number, height: Number, norm: Number, d: int, u: float) -> Number:
-        """By how much c - v from expanded squares may err.
+        """By how much c - v from expanded squares may err, for a sample of this norm.
 
-        Args:
-            reach: r, the largest cost of a point that could be nearer.
-            height: the largest |v| of such a point.
-            norm: of the sample.
-            d, u: dimension, unit roundoff.
+        `reach` is r, the largest cost of a point that could be nearer, and `height` the largest |v| of such a point; d
+        is the dimension, u the unit roundoff.
         """
 
     @abstractmethod

@@ -93,14 +93,10 @@ def distances(rows: Tensor, at: Tensor) -> Tensor:
 
 
 def data_scale(rows: Tensor, weights: Tensor | None = None) -> float:
-    """Median distance of rows to their spatial median, in their unit; one outlier is no matter.
+    """Median distance of rows (m, d) to their spatial median, in their unit; one outlier is no matter.
 
     Where half of the mass lies at the median, the median distance of the others times their mass, which is near the
-    mean distance; where all does, 1.
-
-    Args:
-        rows: (m, d), finite.
-        weights: (m,), any positive sum; equal if None.
+    mean distance; where all does, 1. Weights (m,) have any positive sum, and are equal if None.
     """
     y, a = weighted_rows(rows, weights)
     distance = distances(y, spatial_median(y, a))

@@ -22,12 +22,7 @@ NEARLY = 1 - 1e-6  # of a sample: rounding is not to look like one
 
 
 def whole_labels(rows: Ints, cols: Ints, mass: Floats, shape: tuple[int, int]) -> Ints:
-    """The point of each sample, (m,).
-
-    Args:
-        rows, cols, mass: entries of a plan; every sample occurs.
-        shape: (m, n).
-    """
+    """The point of each sample, (m,), from the entries of a plan (m, n) in which every sample occurs."""
     m, n = shape
     labels = np.zeros(m, dtype=np.int64)
     labels[rows] = cols

@@ -101,21 +101,12 @@ def make_problem(
     *,
     dtype: torch.dtype | None = None,
 ) -> Problem:
-    """Check the inputs of a transport problem and put it in normal form.
+    """Check the inputs of a transport problem and put it in normal form, detached; no input is written to.
 
-    Arithmetic is in the dtype of the points, half precision in float32. The offset is subtracted before samples are
-    cast to it, in the wider of the two dtypes; where what is left still needs the wider one, all is computed in that.
-
-    Args:
-        points: (n, d), or (n,) for d = 1.
-        samples: (m, d), or (m,) for d = 1, of any real dtype.
-        p: power of the Euclidean distance, p >= 1, or the cost itself.
-        point_weights: (n,) non-negative, any scale; None for equal weights.
-        sample_weights: (m,) non-negative, any scale; None for equal weights.
-        dtype: arithmetic to use instead of the points' own.
-
-    Returns:
-        The problem, detached from any graph; no input is written to.
+    Arithmetic is in `dtype`, or in that of the points, half precision in float32. The offset is subtracted before
+    samples are cast to it, in the wider of the two dtypes; where what is left still needs the wider one, all is
+    computed in that. Points and samples of one dimension may be (n,) and (m,); weights are of any scale, and equal if
+    None.
 
     Raises:
         ValueError: wrong shape, device or power, no rows, NaN or infinity, unusable weights.

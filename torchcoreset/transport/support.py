@@ -19,12 +19,9 @@ def restrict(problem: Problem, support: Tensor) -> Problem:
 
 
 def c_transform(problem: Problem, part: Tensor, which: Tensor) -> Tensor:
-    """Highest potential that leaves each of some cells empty, (n,); infinite for the others.
+    """Highest potential that leaves each of some cells (n,) empty, (n,); infinite for the others.
 
-    Args:
-        problem: points and samples.
-        part: (m,) c - v of each sample at its own point.
-        which: (n,) the cells that are asked for.
+    `part` (m,) is the c - v of each sample at its own point.
     """
     highest = torch.full_like(problem.b, torch.inf)
     for i in which.nonzero()[:, 0].tolist():

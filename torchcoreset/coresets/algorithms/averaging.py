@@ -52,15 +52,9 @@ def init(points: Tensor, potential: Tensor | None = None) -> State:
 def step(
     state: State, objective: Objective, source: Source, count: int, generator: Generator, settling: int
 ) -> tuple[State, Transport]:
-    """One transport to fresh samples, and the points past the centres of its cells.
+    """One transport to `count` fresh samples on each rank, and the points past the centres of its cells.
 
-    Args:
-        state: of the step before.
-        objective: of the build.
-        source: endless; on several ranks each draws from its own.
-        count: samples to draw, on each rank.
-        generator: of the samples.
-        settling: steps before the first that is averaged.
+    The first `settling` steps are not averaged. `source` is endless; on several ranks each draws from its own.
     """
     # A source that fails on one rank fails on all.
     drawn, _ = agree(objective.ranks, "build_coreset", lambda: (source.draw(count, generator), ()), why=WHY)

@@ -22,14 +22,11 @@ Totals = Callable[[Tensor], Tensor]
 
 
 def cell_centres(x: Tensor, y: Tensor, plan: Coupling, p: float | Cost, totals: Totals = lambda sums: sums) -> Tensor:
-    """Move every point towards the minimiser of sum_k pi_ki c(y_k, x_i); points without mass stay.
+    """Move every point towards the minimiser of sum_k pi_ki c(y_k, x_i): (n, d); points without mass stay.
 
     Where the mean is the best place, it is taken. Other costs take a few steps (`Cost.centre_step`); one that raised
     the cost of a point is halved until it does not. `totals` makes sums over all samples of those over the samples at
     hand, where others are elsewhere.
-
-    Returns:
-        New points (n, d), dtype of x.
     """
     cost = as_cost(p)
     if cost.mean_is_best:

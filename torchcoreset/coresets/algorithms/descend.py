@@ -59,8 +59,7 @@ class Run:
             state: to begin with.
             samples: that each step uses, for the record.
             until_settled: False makes all steps.
-            tolerance: in place of that of the run.
-            steps: most steps of this algorithm.
+            tolerance, steps: in place of those of the run, for this algorithm.
         """
         tolerance = self.tolerance if tolerance is None else tolerance
         last = self.steps if steps is None else len(self.history) + steps

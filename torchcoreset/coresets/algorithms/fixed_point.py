@@ -42,12 +42,9 @@ class State:
 
 
 def init(points: Tensor, tolerance: float, potential: Tensor | None = None) -> State:
-    """Before the first step.
+    """Before the first step, at points (n, d); `tolerance` is the relative gap of the most accurate transports.
 
-    Args:
-        points: (n, d) start.
-        tolerance: relative gap of the most accurate transports.
-        potential: (n,) to start the first transport from, such as that on fewer samples.
+    The first transport starts from `potential` (n,), such as that on fewer samples.
     """
     return State(points, max(LOOSEST, tolerance), points, potential=potential)
 

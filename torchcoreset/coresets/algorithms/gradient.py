@@ -43,15 +43,9 @@ def step(
     sample_weights: Tensor | None,
     setup: Setup,
 ) -> tuple[State, LossResult]:
-    """The loss and its gradient at the present points, and one step of the optimizer.
+    """The loss and its gradient at the present points, and one step of the optimizer, which `setup` makes in the first.
 
-    Args:
-        state: of the step before.
-        loss: what is minimised; it keeps its own potential.
-        samples: (m, d).
-        weights: (n,) of the points; equal if None.
-        sample_weights: (m,); equal if None.
-        setup: makes the optimizer in the first step.
+    `loss` keeps its own potential; `weights` (n,) and `sample_weights` (m,) are equal ones if None.
     """
     points = state.parameter
 

@@ -65,14 +65,7 @@ def step(
 ) -> tuple[State, StreamTransport | None]:
     """A fresh batch, measured at the running potential, and a step on it; None if the source has ended.
 
-    Args:
-        state: of the step before.
-        objective: of the build.
-        source: where batches come from.
-        batch_size: samples to draw.
-        generator: of the draws.
-        rate: length of the first step, relative to the size of a cell.
-        average_from: steps before the first whose points are averaged.
+    The first step is `rate` long, relative to the size of a cell; points are averaged from step `average_from` on.
 
     Raises:
         SourceExhausted: the source had ended before the first batch.

@@ -56,12 +56,7 @@ def load_part(
     generator: Generator,
     settings: Mapping[str, Any],
 ) -> LoadedSamples:
-    """What this rank loads, of `samples` on all of them.
-
-    Args:
-        settings: by name, what has to be the same on all ranks.
-        others: as for `load`.
-    """
+    """What this rank loads, of `samples` on all of them, which have to agree in `settings`; else as for `load`."""
 
     def look() -> tuple[Source, tuple[()]]:
         return as_source(source, sample_weights), ()

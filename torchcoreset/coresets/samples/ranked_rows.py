@@ -17,10 +17,7 @@ WHY = "Give every rank samples that can be used, or leave that rank out of the g
 class RankedRows(RandomAccessSource):
     """The rows of all ranks, in the order of the ranks. Every rank asks for the same ones.
 
-    Args:
-        ranks: who holds rows.
-        rows: (m, d) of this rank.
-        weights: (m,) of them, on one scale on all ranks; None for equal weights.
+    `rows` (m, d) and `weights` (m,) are this rank's; weights are on one scale on all ranks, None for equal ones.
     """
 
     def __init__(self, ranks: Ranks, rows: Tensor, weights: Tensor | None) -> None:

@@ -33,17 +33,9 @@ NOISE = 1e-3  # of a step, in mean distances to the nearest point: separates poi
 
 
 def deterministic_annealing(x: Tensor, b: Tensor, y: Tensor, p: float | Cost, generator: Generator) -> Tensor:
-    """Better starting points than x, for equally weighted samples.
+    """Better starting points than x (n, d), for equally weighted samples y (m, d) in the dtype of x.
 
-    Args:
-        x: (n, d) points to begin with; those of weight zero stay.
-        b: (n,) float64 weights of the points.
-        y: (m, d) samples, finite, dtype of x.
-        p: power of the distance, or the cost itself.
-        generator: of the noise.
-
-    Returns:
-        Points (n, d), dtype of x; x itself if every sample lies on a point.
+    Points of weight zero stay, and all do if every sample lies on a point. The generator gives the noise.
     """
     return _annealed(x, b, y, as_cost(p), generator, free=False)
 

@@ -26,10 +26,9 @@ LEAST = 5  # weights; to fewer no tail is fitted
 
 
 def pareto_shape(weights: Tensor) -> float:
-    """The k of the largest weights, of (m,): their tail falls off like w^(-1/k). -inf if the tail has no length.
+    """The k of the largest of positive weights (m,): their tail falls off like w^(-1/k). -inf if it has no length.
 
-    Args:
-        weights: positive, of any scale; the largest fifth of them or 3 sqrt(m), whichever is less, are the tail.
+    The tail is the largest fifth of them or 3 sqrt(m), whichever is less.
     """
     w = weights.double().sort().values
     count = math.ceil(min(0.2 * len(w), 3 * math.sqrt(len(w))))
@@ -51,12 +50,7 @@ def pareto_shape(weights: Tensor) -> float:
 
 
 def warn_of_weights(weights: Tensor, moments: WeightedMoments) -> None:
-    """Warn where weights are so heavy that an interval may be too short.
-
-    Args:
-        weights: of all rows that were read.
-        moments: of what is averaged.
-    """
+    """Warn where the weights of all rows that were read are so heavy that an interval from `moments` may be too short."""
     k, size = pareto_shape(weights), moments.size
     if k > HEAVIEST:
         why = f"they fall off like w^(-1/k) with k = {k:.2f}, and an interval needs k < 1/3"

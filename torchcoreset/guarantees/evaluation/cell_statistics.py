@@ -76,24 +76,18 @@ class CellStatistics:
         fitted: samples that the potential comes from: the fewer, the larger the excess of a cell may be.
         uneven: samples over their effective sample size, 1 for equal weights. Masses of cells vary more where it is
             large, and more of them has to be moved.
-
-    Attributes:
-        count: (n,) samples of each cell.
-        mass: (n,) their mass.
-        cost: (n,) mass times cost, summed over them.
-        image_cost: (n,) the same for the costs between their images.
-        short: whether the boundary samples that the cells may have to give away are too many to be kept or moved.
     """
 
     def __init__(self, b: Tensor, expected: int, fitted: int, uneven: float = 1.0) -> None:
         n = len(b)
         self.b = b
-        self.count, self.mass = b.new_zeros(n), b.new_zeros(n)
-        self.cost, self.image_cost = b.new_zeros(n), b.new_zeros(n)
+        # Of each cell its samples, their mass, and mass times cost, of them and of their images, summed.
+        self.count, self.mass, self.cost, self.image_cost = (b.new_zeros(n) for _ in range(4))
         self._held: list[CellRows] = []  # concatenated only when pruned: once a batch took most of the time
         spread = (expected * b).sqrt() + expected * (b / fitted).sqrt()
         per_cell = PER_CELL + SPREADS * math.sqrt(uneven) * spread
         most = MOST_LISTED if n > MANY else MOST_ELEMENTS // n
+        # Whether those that the cells may have to give away are too many to be kept or moved.
         self.short = n > MANY or float(per_cell.sum()) > most
         self._per_cell = per_cell * min(1.0, most / float(per_cell.sum()))
         self._threshold = torch.full_like(b, math.inf)  # margin beyond which a sample is not kept

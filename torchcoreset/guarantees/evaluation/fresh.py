@@ -40,25 +40,16 @@ def put_together(*several: Rows) -> Rows:
 
 
 class FreshRows:
-    """Rows of a source, none of them twice.
+    """Rows of a source, none of them twice, on a device.
 
     A distribution or a callable gives independent samples for ever. Any other source is read once: a table in random
     order, with weights or without, a loader or iterator in its own. Rows of weight zero are left out.
-
-    Args:
-        source: where the rows come from.
-        device: where they are wanted.
-        generator: where the random numbers come from.
-
-    Attributes:
-        endless: whether rows can never run out.
-        weighted: whether they have weights of their own.
-        left: how many are still to come; None if unknown.
     """
 
     def __init__(self, source: Source, device: torch.device, generator: Generator) -> None:
         self._source, self._device, self._generator = source, device, generator
         self.endless, self.weighted = source.endless, source.weighted
+        # How many are still to come; None if that is unknown.
         self.left = None if source.endless or source.size is None else source.size - source.idle
         self._scale = float(self.left or 1)  # so that weights are of order one, and one if they are equal
         self._unit = 1.0  # what a row without a weight weighs

@@ -42,15 +42,14 @@ class Plan:
 def feasible_plan(
     statistics: CellStatistics, x: Tensor, v: Tensor, cost: Cost, image: Tensor | None = None, *, error: float = 0.0
 ) -> Plan:
-    """Balance the cells of these statistics.
+    """Balance the cells of these statistics, after the last batch.
 
     Args:
-        statistics: after the last batch.
+        statistics: of the cells of a potential v (n,).
         x: (n, d) points, float64, in the coordinates of the samples.
-        v: (n,) the potential whose cells the statistics holds.
-        cost: of moving mass.
+        v, cost: as for the cells.
         image: (n, d') what a map makes of the points.
-        error: standard error of the value, the flow may cost a small part of it above the best one.
+        error: standard error of the value: the flow may cost a small part of it above the best one.
     """
     n, total = len(x), statistics.total
     held = statistics.finish()
@@ -98,15 +97,9 @@ def near_optimal_plan(
     *,
     weighted: bool = False,
 ) -> Plan:
-    """The transport of all fresh samples, solved from the potential that came before them.
+    """The transport of all fresh samples, solved from the potential that came before them; else as `feasible_plan`.
 
-    Args:
-        statistics: after the last batch.
-        kept: all samples, or those of this rank.
-        engine: as in `transport`.
-        ranks: those that have kept the others.
-        x, v, cost, image, error: as for `feasible_plan`.
-        weighted: whether samples have weights of their own, on any rank.
+    `kept` are all samples, or those of this rank, of which some have weights of their own if `weighted`.
     """
     mass = kept.mass if weighted else None
     mean = float(statistics.cost.sum()) / statistics.total

@@ -41,12 +41,8 @@ class Fitted:
 def fit_potential(points: Points, fresh: FreshRows, cost: Cost, samples: int, engine: str) -> Fitted:
     """A potential for points, from rows that are taken from `fresh` and not given to anyone else.
 
-    Args:
-        points: n points with their weights.
-        fresh: the rows; of those that there are at most MOST_SHARE are taken.
-        cost: of moving mass.
-        samples: how many will certify, which says how good the potential has to be.
-        engine: as in `transport`.
+    At most MOST_SHARE of the rows are taken. How good the potential has to be depends on how many `samples` will
+    certify.
 
     Raises:
         ValueError: the source has too few rows to be split, or of another dimension.

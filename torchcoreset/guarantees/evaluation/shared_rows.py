@@ -30,10 +30,6 @@ class SharedRows(FreshRows):
     ranks like cards, which is how `torch.utils.data.DistributedSampler` does it. They come in the type that holds those
     of all ranks. `batches` gives this rank's own. Weights are on the scale of those that the sources were made with, so
     that rows of one table may be dealt out; a row without a weight has that of one.
-
-    Args:
-        ranks: who takes part.
-        source, device, generator: of this rank, as for `FreshRows`.
     """
 
     def __init__(self, ranks: Ranks, source: Source, device: torch.device, generator: Generator) -> None:

@@ -67,10 +67,8 @@ def curvature_of(soft: SmoothedCells, eta: float, b: Tensor) -> Curvature:
 class LazyHessian:
     """A curvature that is made when it is first asked for: where few samples are in wrong cells, none is needed.
 
-    Args:
-        make: makes it.
-        degree: (n,) mass of the samples undecided about each point, roughly.
-        eta: its smoothing, roughly.
+    Until then there is a rough idea of its diagonal, `degree` (n,), the mass undecided about each point, and of its
+    eta.
     """
 
     def __init__(self, make: Callable[[], Curvature], degree: Tensor, eta: float) -> None:
@@ -129,13 +127,7 @@ class LimitedMemory(Curvature):
 
 
 class Factorised(Curvature):
-    """A Cholesky factor.
-
-    Args:
-        gram: (n, n) dense.
-        eta: the smoothing.
-        least: (n,) lower bound of the diagonal.
-    """
+    """A Cholesky factor, of a dense Gram matrix (n, n) with a diagonal of no less than `least` (n,)."""
 
     def __init__(self, gram: Tensor, eta: float, least: Tensor) -> None:
         self.eta = eta
@@ -178,12 +170,9 @@ def _positive(diagonal: Tensor, least: Tensor) -> Tensor:
 
 
 class Sparse(Curvature):
-    """Conjugate gradients, preconditioned by the diagonal.
+    """Conjugate gradients, preconditioned by the diagonal, which is no less than `least` (n,).
 
-    Args:
-        gram: (n, n) sparse COO, coalesced.
-        eta: the smoothing.
-        least: (n,) lower bound of the diagonal.
+    The Gram matrix (n, n) is sparse COO, and coalesced.
     """
 
     def __init__(self, gram: Tensor, eta: float, least: Tensor) -> None:

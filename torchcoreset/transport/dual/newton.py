@@ -49,21 +49,12 @@ def newton_steps(
     least_increase: float = 0.0,
     soft: SmoothedCells | None = None,
 ) -> tuple[Tensor, SmoothedCells]:
-    """Steps at one eta until the relative mass error is at most `target`.
+    """Steps at one eta until the relative mass error of each point is at most `target`: the potential and its soft
+    pass.
 
     If max |log(mass / b)| > SINKHORN_FROM, Sinkhorn's step is taken while that shrinks by SINKHORN_GAIN: it never
-    lowers the dual, and Newton's quadratic model is of no use that far from the weights.
-
-    Args:
-        engine: passes over the samples.
-        v: (n,) potential.
-        eta: smoothing.
-        target: relative error of the mass of each point.
-        least_increase: of the dual that a Newton step must promise to be made.
-        soft: the pass at v and eta, if it has been made.
-
-    Returns:
-        The potential (n,) and the soft pass at it.
+    lowers the dual, and Newton's quadratic model is of no use that far from the weights. Newton's step is made only if
+    it promises to raise the dual by `least_increase`. `soft` is the pass at v and eta, if it has been made.
     """
     b = engine.problem.b
     if soft is None:
@@ -126,16 +117,8 @@ def eps_scaling(
 ) -> tuple[Tensor, SmoothedCells, float]:
     """Shrink eta until the softmin is as sharp as the number of samples allows, but not below `least`.
 
-    Args:
-        engine: passes over the samples.
-        v: (n,) potential to start from.
-        eta: smoothing to start from.
-        least: bound of the smoothing.
-        target: softness to reach, if not the least that the samples allow.
-        error: relative, of the mass of each point, at the end.
-
-    Returns:
-        The potential (n,), the soft pass at it, and the eta of that pass.
+    The potential, its soft pass, and the eta of that. `target` is a softness to reach, if not the least that the
+    samples allow, and `error` the relative error of the mass of each point at the end.
     """
     target = target or target_softness(engine)
     soft: SmoothedCells | None

@@ -86,14 +86,10 @@ class DisplacementSum:
 
 
 def evaluate(problem: Problem, v: Tensor, eta: float, *, steps: int = 0, status: Status = Status.CONVERGED) -> Entropic:
-    """One pass: the plan that a potential makes, with its value and its marginal error.
+    """One pass over a problem in float64: the plan that a potential makes, with its value and its marginal error.
 
-    Args:
-        problem: float64.
-        v: (n,) float64 potential, any constant added; entries where b_i = 0 are ignored, and replaced.
-        eta: regularisation > 0.
-        steps: passes made before this one.
-        status: why the solver that found v stopped.
+    A constant added to v (n,) changes nothing, and its entries where b_i = 0 are ignored, and replaced. `steps` passes
+    came before this one, and the solver that found v stopped with `status`.
     """
     b, a = problem.b, problem.a
     unweighted = ~(b > 0)

@@ -35,8 +35,8 @@ def geomloss_entropic(problem: Problem, blur: float, *, scaling: float, toleranc
     """OT_eta between points and samples, at the potential that geomloss stops with.
 
     Args:
-        problem: checked problem with a cost that geomloss has. Computed in its own dtype, or in float64 where float32
-            would spoil the exponents.
+        problem: with a cost that geomloss has. Computed in its own dtype, or in float64 where float32 would spoil the
+            exponents.
         blur: length > 0.
         scaling: ratio of successive blurs, in (0, 1); nearer to 1 is slower and more accurate.
         tolerance: marginal error up to which the result counts as converged.

@@ -41,19 +41,15 @@ CENTRE, RADIUS = 1.5, 0.5  # of the spectrum of I + K
 def solve_entropic(
     problem: Problem, eta: float, *, tolerance: float, start: Tensor | None, max_steps: int, engine: str = "auto"
 ) -> Entropic:
-    """Maximise the semi-dual of OT_eta between points and samples.
+    """Maximise the semi-dual of OT_eta between points and samples, in float64; the status says whether that was
+    reached.
 
     Args:
-        problem: checked problem, any dtype; it is solved in float64.
-        eta: regularisation > 0, in units of the cost.
         tolerance: total variation distance between the plan's column sums and b to stop at. Where eta exceeds the
             costs, the potential is asked to be as accurate as the plan, which the column sums alone would not show.
         start: (n,) potential to start from, such as that of nearby points at the same eta.
         max_steps: bound on the passes over all samples.
         engine: as in `transport`; Newton's passes use it, the last pass is dense.
-
-    Returns:
-        `Entropic`, whose status says whether the tolerance was reached.
     """
     problem = as_float64(problem)
     support = problem.b > 0
@@ -67,19 +63,10 @@ def solve_entropic(
 def self_entropic(
     x: Tensor, b: Tensor, cost: Cost, eta: float, *, tolerance: float, max_steps: int, equal: bool = False
 ) -> Entropic:
-    """OT_eta of a weighted set with itself, at the symmetric potential.
+    """OT_eta of a set x (n, d) of weights b (n,) with itself, at the symmetric potential; the set is points and
+    samples.
 
-    Args:
-        x: (n, d) rows.
-        b: (n,) float64 weights, sum 1.
-        cost: between rows.
-        eta: regularisation > 0.
-        tolerance: marginal error to stop at, as in `solve_entropic`.
-        max_steps: bound on the passes, each of n x n costs.
-        equal: whether all weights are the same.
-
-    Returns:
-        `Entropic` with the rows both as points and as samples.
+    `tolerance` is a marginal error, as in `solve_entropic`, and each of at most `max_steps` passes takes n x n costs.
     """
     problem = as_float64(Problem(x=x, b=b, y=x, a=b, equal=equal, cost=cost))
     target = marginal_target(problem, eta, tolerance)

@@ -23,16 +23,11 @@ ROUNDING = 16 * np.finfo(np.float64).eps  # largest prices: arcs whose lengths d
 
 
 class Arcs(ABC):
-    """Rows of the plan; a subclass stores the arcs.
+    """Rows of the plan; a subclass stores the arcs, whose tails are `n` cells.
 
-    Args:
-        cell, mass, own: (k,) of each sample its cell, its mass and its cost there.
-        n: number of cells.
-
-    Attributes:
-        tolerance: reduced cost up to which arcs count as free: that asked for, and no less than rounding.
-        mass_tolerance: mass that is rounding.
-        sample, cell, own, mass: (rows,) the first k are those given. Rows without mass are not in use.
+    The first k rows are the samples given, each in its cell, with its mass and its `own` cost there. Arcs of a reduced
+    cost up to `tolerance` count as free: what was asked for, and no less than rounding. Rows without mass are not in
+    use.
     """
 
     tolerance: float
@@ -45,10 +40,9 @@ class Arcs(ABC):
         self._rows_of: dict[int, dict[int, int]] = {}  # of each sample that has moved, the row in each of its cells
 
     def move(self, row: int, j: int, cost: float, part: float) -> int | None:
-        """Move part of the mass of a row to cell j, where its sample costs `cost`.
+        """Move part of the mass of a row to cell j, where its sample costs `cost`; the row that is new in j, if one is.
 
-        Returns:
-            The row that is new in j; None if a row of the same sample there has taken the mass.
+        None where a row of the same sample there has taken the mass.
         """
         sample, i, held = int(self.sample[row]), int(self.cell[row]), float(self.mass[row])
         rows = self._rows_of.setdefault(sample, {i: row})

@@ -46,14 +46,10 @@ class BoundarySamples:
 
 
 def boundary_samples(engine: Engine, cells: LaguerreCells, excess: Tensor, widen: int, limit: int) -> BoundarySamples:
-    """The samples that may change cell.
+    """The samples that may change cell, at most `limit`; the engine's meter counts the costs to starved points.
 
-    Args:
-        engine: whose samples they are, and whose meter counts what the costs to starved points take.
-        cells: at some potential.
-        excess: (n,) mass of each cell over the weight of its point.
-        widen: times as many as for a potential that is nearly right.
-        limit: how many at most.
+    `excess` (n,) is the mass of each cell over the weight of its point. `widen` times as many are offered as for a
+    potential that is nearly right.
     """
     problem = engine.problem
     n, m = len(problem.x), problem.count

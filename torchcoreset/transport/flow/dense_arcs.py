@@ -19,14 +19,7 @@ MANY = 128  # samples a cell, above which a move is slow by whole rows of costs,
 
 
 class DenseArcs(Arcs):
-    """Arcs of samples whose costs to all points are given.
-
-    Args:
-        cost: (k, n) of the samples to all points.
-        cell, mass: (k,) as for `Arcs`.
-        v: (n,) potential.
-        tolerance: reduced cost up to which arcs count as free.
-    """
+    """Arcs of samples whose costs (k, n) to all points are given; cell and mass as for `Arcs`."""
 
     def __init__(self, cost: Floats, cell: Ints, mass: Floats, v: Floats, tolerance: float) -> None:
         n = len(v)

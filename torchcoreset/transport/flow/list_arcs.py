@@ -44,14 +44,7 @@ class _RowArcs:
 
 
 class ListArcs(Arcs):
-    """Arcs of samples with lists of candidates.
-
-    Args:
-        lists: of the samples.
-        cell, mass: (k,) as for `Arcs`.
-        v: (n,) potential.
-        tolerance: reduced cost up to which arcs count as free.
-    """
+    """Arcs of samples with lists of candidates; cell and mass as for `Arcs`."""
 
     def __init__(self, lists: ArcLists, cell: Ints, mass: Floats, v: Floats, tolerance: float) -> None:
         self._lists, self._counts = lists, np.diff(lists.offsets)

@@ -57,12 +57,11 @@ def balance(
     suboptimality: Sequence[float],
     excess_tolerance: float = 0.0,
 ) -> Balanced:
-    """Move excess mass to the cells that lack it, along cheapest paths.
+    """Move excess mass to the cells that lack it, along cheapest paths; excess that finds none stays where it is.
 
     Args:
         cost: (k, n) costs of the boundary samples to all points, or lists of those that matter: for many points.
-        cell: (k,) their cells, nearest in cost - v.
-        mass: (k,) their masses.
+        cell, mass: (k,) of each its cell, nearest in cost - v, and its mass.
         excess: (n,) mass of each cell over the weight of its point; sums to zero.
         v: (n,) potential.
         arc_tolerance: arcs that cost no more than this are free; at rounding, with a suboptimality of 0, the result is
@@ -70,9 +69,6 @@ def balance(
         suboptimality: budgets, mass times cost that the plan may be above the best. After each but the last,
             complementary slackness is restored: an exact result is reached sooner by way of some that are not.
         excess_tolerance: excess of all cells together that may stay where it is.
-
-    Returns:
-        The new plan of these samples and the new potential. Excess that found no path stays where it is.
     """
     v = v.copy()
     if isinstance(cost, ArcLists):

@@ -10,15 +10,12 @@ from .arcs import Floats, Ints
 def north_west_corner(
     rows: Ints, cols: Ints, mass: Floats, excess: Floats, along: tuple[Floats, Floats] | None = None
 ) -> tuple[Ints, Ints, Floats]:
-    """Move whatever excess is left to whichever cell lacks it (north-west corner rule); always feasible, not optimal.
+    """A plan whose column sums are the point weights: excess goes to whichever cell lacks mass; not optimal.
 
     Args:
         rows, cols, mass: (entries,) a plan; of each cell the first entries leave.
         excess: (n,) its column sums minus the point weights.
         along: a coordinate of each row and of each point; mass is matched in their order, so that little goes far.
-
-    Returns:
-        Entries of a plan whose column sums are the point weights.
     """
     order = np.argsort(cols, kind="stable")
     rows, cols, mass = rows[order], cols[order], mass[order]

@@ -41,12 +41,10 @@ def check_engine(engine: str) -> None:
 
 
 def make_engine(problem: Problem, engine: EngineChoice, mean: float = math.inf) -> Engine:
-    """The engine of this name for a problem, or in float64, or from differences, where squares hide its mean cost.
+    """The engine of this name for a checked problem, or in float64, or from differences, where squares hide its mean
+    cost.
 
-    Args:
-        problem: a checked problem; the engine computes in float64 if its own dtype does not hold squares of this size.
-        engine: "dense", "keops", "triton", or "auto" for what pays on the problem's device.
-        mean: cost to the nearest point, roughly; infinite where it is not known to be small.
+    `mean` is about the cost to the nearest point, infinite where it is not known to be small.
 
     Raises:
         ValueError: no engine has this name, or it cannot compute this problem; nor can float64.

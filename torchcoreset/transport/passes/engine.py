@@ -90,15 +90,9 @@ class Meter:
 
 
 class SoftEngine(ABC):
-    """Soft passes over the samples of a problem, on its device and in its dtype.
+    """Soft passes over the samples of a problem, on its device and in its dtype, counted by a meter."""
 
-    Attributes:
-        problem: what is reduced over.
-        meter: counts the passes.
-        trust: etas by which a potential may move between two passes.
-    """
-
-    trust = 100.0
+    trust = 100.0  # etas by which a potential may move between two passes
 
     def __init__(self, problem: Problem, meter: Meter | None = None) -> None:
         self.problem = problem
@@ -133,14 +127,10 @@ class SoftEngine(ABC):
 
 
 class Engine(SoftEngine):
-    """Hard and soft passes over all points.
+    """Hard and soft passes over all points."""
 
-    Attributes:
-        accuracy: part of the mean cost that rounding may take from a lower bound before samples are looked at again.
-        value: cost of a plan, if one is known: cells of a poor potential may cost far more.
-    """
-
-    accuracy, value = 1e-6, math.inf
+    accuracy = 1e-6  # part of the mean cost that rounding may take from a bound before samples are looked at again
+    value = math.inf  # cost of a plan, if one is known: cells of a poor potential may cost far more
 
     def __init__(self, problem: Problem, meter: Meter | None = None) -> None:
         super().__init__(problem, meter)
@@ -313,15 +303,10 @@ class Engine(SoftEngine):
 
     @abstractmethod
     def lists(self, v: Tensor, within: Tensor, supply: Tensor) -> Entries:
-        """Of each sample the points within some distance of the nearest in c - v.
+        """Of each sample the points whose c - v is within a distance (m,) of that of the nearest.
 
-        Args:
-            v: (n,) potential.
-            within: (m,) that distance, in the unit of the cost.
-            supply: (n,) mass of samples that should list each point, even if from farther away.
-
-        Returns:
-            (e,) int32 samples, ascending, (e,) int32 points, and their (e,) costs in the dtype of the points.
+        `supply` (n,) is the mass of samples that should list each point, even if from farther away. The entries are
+        (e,) int32 samples, ascending, (e,) int32 points, and their (e,) costs in the dtype of the points.
         """
 
     @abstractmethod

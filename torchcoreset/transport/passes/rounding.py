@@ -33,13 +33,11 @@ def unit_roundoff(dtype: torch.dtype) -> float:
 def doubtful(
     problem: Problem, v: Tensor, cell: Tensor, cost: Tensor, margin: Tensor, squares: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Samples whose nearest point in c - v may be another than the cell that a pass has found.
+    """Samples whose nearest point in c - v may be another than the cell that a pass in the problem's dtype has found.
 
     Args:
-        problem: in whose dtype the pass was computed, from expanded squares.
         v: (n,) potential as it went into the pass, near its mean.
-        cell: (k,) the cells of some samples, as found.
-        cost: (k,) float64 cost to their points.
+        cell, cost: (k,) the cells of some samples, as found, and float64 costs to their points.
         margin: (k,) computed distance in c - v to the second nearest point, or less.
         squares: (k,) of their norms.
 
@@ -88,11 +86,8 @@ def doubtful_by_differences(
 
 
 def of_sums(problem: Problem, mean: float, turnover: Tensor) -> Tensor:
-    """Rounding error of the semi-dual summed in float64.
+    """Rounding error of the semi-dual summed in float64, where `mean` is that of the costs.
 
-    Args:
-        problem: whose cost and dimension say how far each cost may err.
-        mean: of the costs.
-        turnover: sum of |v_i| times the mass of cell i and the weight of point i, times the unit roundoffs of these.
+    `turnover` sums |v_i| times the mass of cell i and the weight of point i, times the unit roundoffs of these.
     """
     return 2.0**-53 * ((problem.cost.roundoffs(problem.x.shape[1]) + SUMMED) * mean + turnover)

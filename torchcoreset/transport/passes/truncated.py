@@ -33,14 +33,10 @@ Search = Callable[[Tensor, float], Entries]
 
 
 class TruncatedEngine(SoftEngine):
-    """Soft passes over the entries of lists.
+    """Soft passes over the entries of lists, which `search` makes about v and eta, counting its own pass.
 
-    Args:
-        problem: of all points and samples.
-        meter: of the engine that searches.
-        search: from v and eta to the lists, which hold every point within REACH eta of a sample's nearest in c - v:
-            (e,) int32 samples, ascending, (e,) int32 points, and (e,) costs. It counts its own pass.
-        v, eta: where to search first.
+    They hold every point within REACH eta of a sample's nearest in c - v: (e,) int32 samples, ascending, (e,) int32
+    points, and (e,) costs.
     """
 
     trust = REACH
@@ -98,16 +94,10 @@ class TruncatedEngine(SoftEngine):
 
 
 def gram_of(rows: Tensor, cols: Tensor, shares: Tensor, shape: tuple[int, int]) -> Tensor:
-    """The Gram matrix of some entries.
+    """The Gram matrix (n, n) of some entries, float64: dense up to DENSE_POINTS points, else sparse COO and coalesced.
 
-    Args:
-        rows: (entries,) samples, ascending.
-        cols: (entries,) points.
-        shares: (entries,) times the root of the sample's weight.
-        shape: (m, n).
-
-    Returns:
-        (n, n) float64, dense up to DENSE_POINTS points, else sparse COO and coalesced.
+    `rows` are samples, ascending, `cols` points, and `shares` are times the root of the sample's weight: (entries,)
+    each.
     """
     m, n = shape
     if n > DENSE_POINTS or len(rows) < CROWDED * m:

@@ -52,15 +52,9 @@ def solve_on(
     state: Tensor | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> tuple[Problem, Transport]:
-    """Solve the problem that all ranks hold together, or that of this process alone.
+    """Solve the problem that all ranks hold together, or that of this process alone; arguments as in `problem_on`.
 
-    Args:
-        solve: which does so with an engine for the problem.
-        engine: as in `transport`.
-        others: as in `problem_on`.
-
-    Returns:
-        This rank's part of the problem, and the result, with the plan and transform of this rank's samples.
+    This rank's part of the problem, and the result, with the plan and transform of this rank's samples.
     """
     problem, _ = problem_on(
         ranks, call, points, samples, p, point_weights, sample_weights, lambda _: None,

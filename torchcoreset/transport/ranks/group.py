@@ -46,12 +46,7 @@ SAME_EVERYWHERE = "Take the same steps with the same settings, in the same mode 
 
 
 class Ranks:
-    """The processes of a group.
-
-    Attributes:
-        rank: of this process in the group.
-        size: how many there are.
-    """
+    """The processes of a group: the `rank` of this one, and the `size` of the group."""
 
     def __init__(self, group: ProcessGroup) -> None:
         import torch.distributed as dist
@@ -264,13 +259,10 @@ def fingerprint(values: Tensor) -> float:
 
 
 def as_ranks(group: Any) -> Ranks | None:
-    """The ranks of a group; None for None.
-
-    Args:
-        group: "world", a `torch.distributed.ProcessGroup` that this process belongs to, or None for this process alone.
+    """The ranks of a group: "world" or a `torch.distributed.ProcessGroup`; None for None, this process alone.
 
     Raises:
-        ValueError: it is none of these, or no process group has been initialised.
+        ValueError: it is none of these, this process does not belong to it, or no process group has been initialised.
     """
     if group is None:
         return None

@@ -54,12 +54,8 @@ def first_moments(origin: Tensor, means: Tensor, size: float) -> Moments:
 def watched(moments: Moments, means: Tensor, size: float, share: float, forgetting: float) -> tuple[Moments, bool]:
     """What is remembered after a batch, and whether the stream has moved.
 
-    Args:
-        moments: before it.
-        means: of the batch, from `features`.
-        size: effective sample size of the batch.
-        share: of an average batch.
-        forgetting: least weight of an average batch in what is remembered; the long mean goes further back.
+    `means` are the `features` of the batch, of an effective sample size, and `share` is what it is of an average batch.
+    An average batch has at least the weight `forgetting`; the long mean goes further back.
     """
     age, long_noise, recent_noise = moments.spans.tolist()
     age += share

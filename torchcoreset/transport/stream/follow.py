@@ -219,8 +219,7 @@ def follow(
     Args:
         memory: of the batches before it.
         problem: the checked points and batch.
-        points: (n, d), and
-        samples: (m, d), as they came, in coordinates that do not change from batch to batch.
+        points, samples: (n, d) and (m, d), as they came, in coordinates that do not change from batch to batch.
         seen: what `see` has seen, with means over all samples of the batch; None begins a stream.
         forgetting: least gain of a batch of average size, in [0, 1).
         engine: of all samples of the batch, as in `make_engine`.

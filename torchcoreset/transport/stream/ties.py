@@ -28,14 +28,9 @@ from ..result import Coupling
 def shared(engine: Engine, v: Tensor, tie_tolerance: float) -> tuple[LaguerreCells, Coupling | None]:
     """The cells of the samples here at a potential, and the plan that shares those that are tied; None if none are.
 
-    Args:
-        engine: passes over all samples of a problem.
-        v: (n,) potential.
-        tie_tolerance: difference in c - v up to which points count as equally near.
-
-    Returns:
-        The cells, whose samples are whole, and a plan over all samples. Its rows sum to their weights; its columns are
-        as near to b as samples within the tolerance can bring them.
+    Points count as equally near up to a `tie_tolerance` in c - v. The samples of the cells are whole. The plan is over
+    all samples: its rows sum to their weights; its columns are as near to b as samples within the tolerance can bring
+    them.
     """
     problem, cells = engine.problem, engine.hard(v)
     near = (cells.margin <= max(tie_tolerance, 8 * problem.rounding)).nonzero()[:, 0]

@@ -58,10 +58,8 @@ LAG_AGE = 4.0  # age to which the memory shrinks when it fails, or half of what 
 def begin(engine: Engine, points: Tensor, mean: float) -> StreamState:
     """The potential of a first batch, solved with a smoothing that depends on how many samples it has.
 
-    Args:
-        engine: passes over the batch.
-        mean: cost to the nearest point, which stands for the value until a second batch is measured.
-        points: (n, d) in the stream's own coordinates.
+    `points` (n, d) are in the stream's own coordinates. The cost to the nearest point, `mean`, stands for the value
+    until a second batch is measured.
     """
     problem = engine.problem
     zeros = torch.zeros_like(problem.b)
@@ -113,13 +111,9 @@ def advect(running: StreamState, points: Tensor, b: Tensor) -> StreamState | Non
 
 
 def advance(running: StreamState, sums: BatchSums, b: Tensor, forgetting: float) -> StreamState:
-    """What is remembered after a batch.
+    """What is remembered after a batch: `running` was advected to the points that its sums belong to.
 
-    Args:
-        running: before it, `moved` to the points that the sums belong to.
-        sums: of the batch.
-        b: (n,) weights of the points.
-        forgetting: lower bound of the gain.
+    `b` (n,) are the weights of the points, and the gain is no less than `forgetting`.
     """
     now = running.numbers
     batches, samples = now.batches + 1, now.samples + sums.size
