@@ -50,7 +50,7 @@ def pareto_shape(weights: Tensor) -> float:
 
 
 def warn_of_weights(weights: Tensor, moments: WeightedMoments) -> None:
-    """Warn where the weights of all rows that were read are so heavy that an interval from `moments` may be too short."""
+    """Warn where the weights of all rows that were read are so heavy that an interval may be too short."""
     k, size = pareto_shape(weights), moments.size
     if k > HEAVIEST:
         why = f"they fall off like w^(-1/k) with k = {k:.2f}, and an interval needs k < 1/3"
