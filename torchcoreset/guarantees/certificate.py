@@ -70,7 +70,7 @@ class Certificate:
         return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
 
     def __repr__(self) -> str:
-        worth = f" (worth {self.effective_samples:.0f})" if self.effective_samples < 0.999 * self.samples else ""
+        equivalent = f" (worth {self.effective_samples:.0f})" if self.effective_samples < 0.999 * self.samples else ""
         interval = f"{self.lower:.6g} <= W_{self.p:g} <= {self.upper:.6g}"
-        samples = f"samples={self.samples}{worth}"
+        samples = f"samples={self.samples}{equivalent}"
         return described(self, interval, f"confidence={self.confidence:g}", samples, gap=".1e", method="")

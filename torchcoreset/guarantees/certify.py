@@ -4,50 +4,30 @@
     c(y, x) = |y - x|^p              v a potential with sum b v = 0               f_v(y) = min_i c(y, x_i) - v_i
     D(v) = E f_v(Y)                  D_m(v) = (1/m) sum_k f_v(Y_k)                W = W_p^p(nu, mu) = max_v D(v) = D(v*)
 
-Below. v was found from other samples, so it is fixed and D_m(v) is a mean of m independent numbers with expectation
-D(v) <= W. Let e be what `interval` subtracts at probability delta = (1 - confidence)/2: with probability 1 - delta,
+Below, v was found from other samples, so that D_m(v) is a mean of m independent numbers with expectation D(v) <= W.
+With probability 1 - delta, delta = (1 - confidence) / 2, it exceeds that by no more than the e of `interval`:
 
     D_m(v) - e <= D(v) <= W.                                                                                    (1)
 
-Above. Let U_m be the cost of any plan between mu_m and nu, found from Y_1 .. Y_m in whatever way. It is at least the
-least cost, which by duality is at least the semi-dual at every potential, so at v* too:
+Above, U_m is the cost of any plan between mu_m and nu, however it was found. By duality
 
-    U_m >= W_p^p(mu_m, nu) = max_v D_m(v) >= D_m(v*),      E D_m(v*) = D(v*) = W.
+    U_m >= W_p^p(mu_m, nu) = max_v D_m(v) >= D_m(v*),      E D_m(v*) = D(v*) = W,
 
-v* depends on mu and nu alone, not on the samples, so D_m(v*) is again a mean of m independent numbers, with expectation
-W. With e* as much as such a mean can fall short of its expectation at probability delta: with probability 1 - delta,
+and v* does not depend on the samples. So D_m(v*) is again a mean of independent numbers, which with probability
+1 - delta falls short of its expectation by no more than some e*:
 
     W <= D_m(v*) + e* <= U_m + e*.                                                                              (2)
 
-(That E U_m >= W is Jensen's inequality for the convex function W_p^p(., nu); (2) says how far U_m can be below it.) So
-neither side needs more than an inequality for independent numbers: how v was found and how the plan was found only
-decide how far D_m(v) and U_m are apart, not whether the interval is right.
+Both hold at once with the confidence (Bonferroni), and so do their p-th roots for W_p, which are taken last. How v and
+the plan were found only decides how far the ends are apart. The documentation's page on mathematics has the proof in
+full, with what is asymptotic, and weighted rows.
 
-Together. (1) and (2) fail with probability at most 2 delta = 1 - confidence (Bonferroni). Nothing is lost by that: if
-e = e*, (1) fails only if D_m(v) > W + e and (2) only if U_m < W - e, and D_m(v) <= U_m always, so the two never fail at
-once, and the probability that one does is the sum.
+With `bound` = B nothing is asymptotic: |f_v(y) - f_v(y')| <= max_i |c(y, x_i) - c(y', x_i)| <= B for every v, v* among
+them. Else e* is computed with the deviation of f_v in place of f_v*, which is off by at most max |v - v*|, and v tends
+to v* up to a constant (del Barrio, Gonzalez-Sanz, Loubes 2024).
 
-What is asymptotic. With "clt", e is that of the central limit theorem with a correction for skewness, so the
-probability is 1 - delta only in the limit m to infinity and if E c(Y, x_i)^2 is finite; and e* is computed with the
-deviation of f_v in place of f_v*, which is right in the limit of many potential samples, where v tends to v* up to a
-constant (del Barrio, Gonzalez-Sanz, Loubes 2024), and off by at most max |v - v*| before. With `bound` = B nothing is:
-if 0 <= c <= B, then |f_v(y) - f_v(y')| <= max_i |c(y, x_i) - c(y', x_i)| <= B for every v, v* among them; e is then
-Maurer and Pontil's empirical Bernstein bound, and e* Hoeffding's, which needs no deviation.
-
-Roots. t -> t^(1/p) is increasing, so the p-th root of both ends is an interval for W_p with the same confidence. It is
-taken last, of ends that are a few standard errors apart: never of a sampling error, whose root is far larger.
-
-Weights. If row k has a weight w_k > 0, the pairs (Y_k, w_k) are independent, and E[w_k | Y_k] is proportional to the
-density of mu over that of the rows, as with the weights of a survey or of importance sampling, then D_m(v) becomes
-sum w f_v(Y) / sum w, mu_m the weighted empirical measure, and U_m the cost of a plan between that and nu. Again
-U_m >= D_m(v*). In D_m(v) - D(v) = sum w (f_v - D(v)) / sum w the numerator adds independent numbers of mean zero,
-so (1) and (2) hold with an e for such a ratio: `interval`. The scale of the weights cancels, and weights of one give
-what is said above. No e can know of weights that have not come: where rows were drawn from something narrower than mu,
-the largest are missing, and the interval is too short. `weights` warns of what shows.
-
-Without replacement. A table is read in random order, each row once. Is mu the distribution that its rows were drawn
-from, they are independent and all of the above holds. Is mu the table itself, they are not, but their mean is at least
-as close to its expectation as with replacement (Hoeffding 1963, section 6).
+A table is read in random order, each row once. If mu is the table itself, its rows are not independent, but their mean
+is at least as close to its expectation as with replacement (Hoeffding 1963, section 6).
 """
 
 from __future__ import annotations
@@ -126,7 +106,7 @@ def certify(
 
         mean_k f_v(Y_k) - e  <=  W_p^p(nu, mu)  <=  sum_ki pi_ki |Y_k - x_i|^p + e.
 
-    The module's docstring proves it. Samples are read once, in batches, and not kept.
+    Why it holds is on the documentation's page on mathematics. Samples are read once, in batches, and not kept.
 
     Args:
         coreset: a `Coreset`, a `BuildResult`, anything with .points (n, d) and .weights (n,), or points (n, d) of

@@ -104,7 +104,7 @@ def expectation_error(
 ) -> ExpectationError:
     """|E_mu f - E_nu f| with an interval: how wrong a coreset's mean of f is.
 
-    estimate = mean_m(f - beta f(x_T)) + beta mean_M(f(x_T)) - sum_i b_i f(x_i); the module's docstring says why.
+    estimate = mean_m(f - beta f(x_T)) + beta mean_M(f(x_T)) - sum_i b_i f(x_i); the page on mathematics says why.
 
     Args:
         coreset, source, confidence, seed, engine, group: as for `certify`.

@@ -81,7 +81,7 @@ def certify_pushforward(
 
         W_p^p(f#nu, f#mu) <= E sum_ki pi_ki |f(Y_k) - f(x_i)|^p
 
-    with the plan of `certify`; below, the semi-dual of the images. The module's docstring proves it.
+    with the plan of `certify`; below, the semi-dual of the images. The page on mathematics proves it.
 
     Args:
         coreset, source, p, confidence, samples, seed, engine, group: as for `certify`.

@@ -35,7 +35,7 @@ def test_batches_give_what_the_whole_gives(weighted: bool) -> None:
     assert found.asymmetry == pytest.approx(float(r.pow(3).sum()) / second**1.5, rel=1e-7)
     assert found.tail_share == pytest.approx(float(r.square().max()) / second, rel=1e-8)
     assert found.size == pytest.approx(1 / float(w.square().sum()), rel=1e-12)
-    assert found.worth == pytest.approx(float(w @ (values - mean).square()) / second, rel=1e-8)
+    assert found.size_for_spread == pytest.approx(float(w @ (values - mean).square()) / second, rel=1e-8)
 
 
 @pytest.mark.parametrize("scale", [2.0**-1000, 2.0**-300, 2.0**300, 2.0**1000])

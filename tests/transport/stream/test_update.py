@@ -1,6 +1,7 @@
-"""The running potential of a stream, below the losses: steps, sums, boundaries, surprises."""
+"""The running potential of a stream, below the losses: steps, sums, boundaries, tests."""
 
 import math
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -12,12 +13,12 @@ from torchcoreset.transport.cost import as_cost
 from torchcoreset.transport.passes.choose import make_engine
 from torchcoreset.transport.problem import Problem, make_problem
 from torchcoreset.transport.stream.batch import (
-    BatchSums,
-    batch_sums,
+    BatchCells,
+    Smoothed,
     effective_size,
     evaluate_batch,
-    overdue_cells,
     smoothed,
+    unseen_cells,
 )
 from torchcoreset.transport.stream.boundaries import Boundaries, boundaries_of, boundary_drift
 from torchcoreset.transport.stream.state import GAIN, StreamState
@@ -33,12 +34,21 @@ def begun(x: Tensor, y: Tensor, p: float = 2) -> tuple[StreamState, Problem]:
     return begin(passes, x, passes.hard(torch.zeros_like(problem.b)).mean), problem
 
 
-def sums_of(running: StreamState, x: Tensor, y: Tensor, a: Tensor | None = None) -> BatchSums:
+class Sums(NamedTuple):
+    """What a batch tells, in the order of the arguments of `advance`."""
+
+    problem: Problem
+    cells: BatchCells
+    renewal: Smoothed | None
+    raised: Tensor | None
+
+
+def sums_of(running: StreamState, x: Tensor, y: Tensor, a: Tensor | None = None) -> Sums:
     engine = make_engine(make_problem(x, y, 2, None, a), "dense")
     soft = smoothed(engine, running) if is_due(running) else None
-    cells, late = evaluate_batch(engine, running.potential), overdue_cells(running)
+    cells, late = evaluate_batch(engine, running.potential), unseen_cells(running)
     raised = None if late is None else c_transform(engine.problem, cells.transform, late)
-    return batch_sums(engine.problem, cells, soft, raised)
+    return Sums(engine.problem, cells, soft, raised)
 
 
 @either_power
@@ -77,9 +87,9 @@ def test_a_shift_of_points_in_the_plane_is_carried_to_first_order() -> None:
 
 def test_points_that_coincide_have_no_boundary() -> None:
     x = torch.zeros(3, 2, dtype=torch.float64)
-    walls = boundaries_of(torch.ones(3, 3).double(), torch.zeros(3).double(), x, as_cost(1))
-    assert walls.coupling.abs().max() == 0
-    assert boundary_drift(Boundaries(walls.coupling, walls.pull), x, x + 1).abs().max() == 0
+    boundaries = boundaries_of(torch.ones(3, 3).double(), torch.zeros(3).double(), x, as_cost(1))
+    assert boundaries.coupling.abs().max() == 0
+    assert boundary_drift(Boundaries(boundaries.coupling, boundaries.pull), x, x + 1).abs().max() == 0
 
 
 def test_sums_of_parts_add_up_to_those_of_the_whole() -> None:
@@ -87,10 +97,10 @@ def test_sums_of_parts_add_up_to_those_of_the_whole() -> None:
     running, _ = begun(x, normal(100, 2, seed=1))
     y = normal(90, 2, seed=2)
     whole, *parts = (sums_of(running, x, part) for part in (y, y[:30], y[30:]))
-    shares = [part.size / whole.size for part in parts]
+    shares = [effective_size(part.problem) / effective_size(whole.problem) for part in parts]
     for name in ("value", "square", "mass"):
-        total = sum(share * getattr(part, name) for share, part in zip(shares, parts, strict=True))
-        torch.testing.assert_close(total, getattr(whole, name), atol=1e-12, rtol=1e-9)
+        total = sum(share * getattr(part.cells, name) for share, part in zip(shares, parts, strict=True))
+        torch.testing.assert_close(total, getattr(whole.cells, name), atol=1e-12, rtol=1e-9)
     gram = sum(share * part.renewal.soft.gram for share, part in zip(shares, parts, strict=True))
     torch.testing.assert_close(gram, whole.renewal.soft.gram, atol=1e-12, rtol=1e-9)
 
@@ -99,15 +109,15 @@ def test_a_step_is_newtons_times_the_gain() -> None:
     x, b = normal(4, 2), torch.full((4,), 0.25).double()
     running, _ = begun(x, normal(400, 2, seed=1))
     sums = sums_of(running, x, normal(400, 2, seed=2))
-    after = advance(running, sums, b, 0.0)
+    after = advance(running, *sums, 0.0)
     gain = GAIN / (2 + GAIN - 1)
     laplacian = torch.diag(after.curvature.sum(1) - after.curvature.diagonal()) - after.curvature
     laplacian.fill_diagonal_(0)
     laplacian += torch.diag(-laplacian.sum(1))
     image = laplacian @ (after.potential - running.potential)
-    torch.testing.assert_close(image, gain * (b - sums.mass), atol=1e-4, rtol=1e-3)
+    torch.testing.assert_close(image, gain * (b - sums.cells.mass), atol=1e-4, rtol=1e-3)
     assert after.numbers.batches == 2
-    assert after.numbers.mean == sums.value
+    assert after.numbers.mean == float(sums.cells.value)
 
 
 def test_what_is_remembered_is_never_written_to() -> None:
@@ -116,36 +126,36 @@ def test_what_is_remembered_is_never_written_to() -> None:
     before = {name: value.clone() for name, value in running.__dict__.items() if isinstance(value, Tensor)}
     after = advect(running, x + 0.1, problem.b)
     for seed in range(6):
-        after = advance(after, sums_of(after, x + 0.1, normal(50, 2, seed=seed)), problem.b, 0.0)
+        after = advance(after, *sums_of(after, x + 0.1, normal(50, 2, seed=seed)), 0.0)
     forget(after)
     assert all(torch.equal(getattr(running, name), value) for name, value in before.items())
 
 
 @pytest.mark.slow
 def test_the_potential_stays_centred_over_ten_thousand_steps() -> None:
-    x, b = torch.tensor([[0.0], [10.0]]).double(), torch.full((2,), 0.5).double()
+    x = torch.tensor([[0.0], [10.0]]).double()
     y = torch.arange(4.0).double()[:, None]
     running, _ = begun(x, y)
     for k in range(10_000):
-        running = advance(running, sums_of(running, x, y[k % 4 : k % 4 + 1]), b, 0.0)
+        running = advance(running, *sums_of(running, x, y[k % 4 : k % 4 + 1]), 0.0)
     assert abs(float(running.potential.mean())) < 1e-9
     assert -81 < float(running.potential[0] - running.potential[1]) < -59
 
 
-def test_an_empty_cell_that_is_overdue_rises_to_the_nearest_sample() -> None:
+def test_a_cell_that_has_been_empty_for_too_long_rises_to_the_nearest_sample() -> None:
     x = torch.tensor([[0.0], [1.0], [50.0]]).double()
     running, _ = begun(x[[0, 1, 1]] + torch.tensor([[0.0], [0.0], [0.1]]), normal(40, 1))
     running = StreamState(**{**running.__dict__, "anchor": x, "overdue": torch.tensor([0.0, 0.0, 99.0]).double()})
     y = normal(40, 1, seed=2)
     sums = sums_of(running, x, y)
-    assert sums.c_transform is not None
-    assert sums.c_transform[:2].isinf().all()
-    after = advance(running, sums, torch.full((3,), 1 / 3).double(), 0.0)
+    assert sums.raised is not None
+    assert sums.raised[:2].isinf().all()
+    after = advance(running, *sums, 0.0)
     reduced = (y - x.t()).square() - after.potential
     assert float((reduced[:, 2] - reduced[:, :2].amin(1)).min()) < 2.0
 
 
-def test_the_ceiling_is_the_highest_potential_that_leaves_a_cell_empty() -> None:
+def test_the_c_transform_is_the_highest_potential_that_leaves_a_cell_empty() -> None:
     problem = make_problem(normal(3, 1), normal(30, 1, seed=1))
     cells = make_engine(problem, "dense").hard(torch.tensor([0.0, 0.0, -1e3]).double())
     part = cells.cost - torch.tensor([0.0, 0.0, -1e3]).double()[cells.cell]
@@ -155,7 +165,7 @@ def test_the_ceiling_is_the_highest_potential_that_leaves_a_cell_empty() -> None
     assert engine.hard(torch.tensor([0.0, 0.0, top + 1e-9], dtype=torch.float64)).mass[2] > 0
 
 
-def test_surprise_is_a_standard_normal_of_independent_masses_and_large_of_others() -> None:
+def test_chi_square_is_a_standard_normal_of_independent_masses_and_large_of_others() -> None:
     b = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.float64)
     generator = torch.Generator().manual_seed(0)
     drawn = torch.multinomial(b, 200 * 1000, replacement=True, generator=generator).view(1000, 200)

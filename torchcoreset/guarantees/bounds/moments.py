@@ -124,7 +124,7 @@ class WeightedMoments:
         return self.mass**2 / self.squares[0] if self.count else 0.0
 
     @property
-    def worth(self) -> float:
+    def size_for_spread(self) -> float:
         """Numbers of equal weight and the same spread whose mean is as sure as this one: sum w r^2 / sum w^2 r^2."""
         return self.mass * self.spread / self.squares[2] if self.squares[2] > 0 else self.size
 

@@ -54,10 +54,10 @@ def warn_of_weights(weights: Tensor, moments: WeightedMoments) -> None:
     k, size = pareto_shape(weights), moments.size
     if k > HEAVIEST:
         why = f"they fall off like w^(-1/k) with k = {k:.2f}, and an interval needs k < 1/3"
-    elif moments.worth < UNLIKE * size:
+    elif moments.size_for_spread < UNLIKE * size:
         why = (
             f"the heavy rows are also those that differ most, so that {moments.count:,} rows are worth "
-            f"{moments.worth:.3g} of equal weight, where the weights alone would make it {size:.3g}"
+            f"{moments.size_for_spread:.3g} of equal weight, where the weights alone would make it {size:.3g}"
         )
     elif size < FEWEST:
         why = f"{moments.count:,} rows are worth {size:.3g} of equal weight, and an interval needs {FEWEST:.0f}"

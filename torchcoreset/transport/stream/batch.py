@@ -2,8 +2,7 @@
 
     x (n, d) points, b (n,)      y (m, d) a batch, a (m,)      v (n,) potential
 
-What a batch contributes is in `BatchSums`, of size n and n x n; parts of one batch contribute the weighted means of
-theirs.
+What a batch contributes is of size n and n x n; parts of one batch contribute the weighted means of theirs.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ FINE = 50  # samples a point that a curvature is computed from, at most
 REPEATED = 0.05  # least mass of repeated rows from which a stream has atoms
 FREE = 1 / 16  # least mass without ties from which the softness of that mass is measured
 LEAST = 1e-24  # eta where all points and samples are one: its reciprocal and the square of that are no overflow
-OVERDUE = 8.0  # samples, beyond log n, that an empty cell should have received before it is raised to the nearest one
+UNSEEN = 8.0  # samples, beyond log n, that an empty cell should have received before it is raised to the nearest one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,30 +51,14 @@ class Smoothed:
     scale: float  # mean cost to the origin, beyond which no smoothing makes sense
 
 
-@dataclass(frozen=True, kw_only=True)
-class BatchSums:
-    """What a batch tells of the semi-dual: all that is needed to move the potential."""
-
-    size: float  # effective sample size (Kish), by which sums over several batches are weighted
-    value: float  # the semi-dual
-    square: float  # mean square of the samples' part in it
-    mass: Tensor  # (n,) of the cells
-    # (n,) highest potential that leaves a cell empty, where that was asked for, else infinite
-    c_transform: Tensor | None
-    renewal: Smoothed | None  # what renews the curvature; None where it is not due
-
-
 def evaluate_batch(engine: Engine, v: Tensor, tie_tolerance: float = 0.0) -> BatchCells:
     """The cells of the samples here at a centred potential (n,), ties within a tolerance above 0 shared."""
+    problem, plan = engine.problem, None
     if tie_tolerance:
         cells, plan = shared(engine, v, tie_tolerance)
-        return _cells_of(engine, v, cells.cell, plan)
-    return _cells_of(engine, v, engine.nearest(v), None)
-
-
-def _cells_of(engine: Engine, v: Tensor, cell: Tensor, plan: Coupling | None) -> BatchCells:
-    """What these cells (m,) show, or the plan that shares some of their samples."""
-    problem = engine.problem
+        cell = cells.cell
+    else:
+        cell = engine.nearest(v)
     y, x, a, cost = problem.y, problem.x, problem.a, problem.cost
     transform, gradient = cost.assigned(y, x, a, cell, engine.rows, each=problem.each)
     transform -= v.index_select(0, cell)
@@ -125,24 +108,10 @@ def scale_of(problem: Problem) -> float:
     return problem.rounding / torch.finfo(problem.x.dtype).eps
 
 
-def overdue_cells(running: StreamState) -> Tensor | None:
+def unseen_cells(running: StreamState) -> Tensor | None:
     """Which cells have been empty for too long, (n,) bool; None if none has."""
-    most = OVERDUE + math.log(len(running.overdue))
+    most = UNSEEN + math.log(len(running.overdue))
     return running.overdue > most if float(running.overdue.max()) > most else None
-
-
-def batch_sums(
-    problem: Problem, cells: BatchCells, renewal: Smoothed | None = None, raised: Tensor | None = None
-) -> BatchSums:
-    """What a batch tells, from its cells, whose means are those of all its samples; v is centred."""
-    return BatchSums(
-        size=effective_size(problem),
-        value=float(cells.value),
-        square=float(cells.square),
-        mass=cells.mass,
-        c_transform=raised,
-        renewal=renewal,
-    )
 
 
 def effective_size(problem: Problem) -> float:

@@ -13,7 +13,7 @@ from ..passes import EngineChoice, make_engine
 from ..problem import Problem
 from ..result import Coupling
 from ..support import c_transform, extend, restrict
-from .batch import BatchCells, batch_sums, evaluate_batch, overdue_cells, smoothed
+from .batch import BatchCells, effective_size, evaluate_batch, smoothed, unseen_cells
 from .drift import Moments, features, first_moments, watched
 from .state import StreamState
 from .update import advance, advect, begin, forget, is_due
@@ -229,21 +229,20 @@ def follow(
     if seen is None:
         return _first(problem, points, samples, engine)
     assert memory is not None  # it has been looked at with one
-    due, late = is_due(seen.running), overdue_cells(seen.running)
+    due, late = is_due(seen.running), unseen_cells(seen.running)
     renewal = raised = None
     if due or late is not None:
         passes = make_engine(problem, engine, seen.running.numbers.mean)
         renewal = smoothed(passes, seen.running) if due else None
         raised = None if late is None else passes.least(c_transform(problem, seen.cells.transform, late))
-    sums = batch_sums(problem, seen.cells, renewal, raised)
-    after = advance(seen.running, sums, problem.b, forgetting)
-    share = sums.size / after.numbers.typical
-    moments, has_moved = watched(memory.moments, seen.features, sums.size, share, forgetting)
+    after = advance(seen.running, problem, seen.cells, renewal, raised, forgetting)
+    size = effective_size(problem)
+    moments, has_moved = watched(memory.moments, seen.features, size, size / after.numbers.typical, forgetting)
     drifts, is_new = _drifts(memory.drifts, after.numbers.batches, has_moved)
     if has_moved:
         after = forget(after)
     memory = Memory(running=after, moments=moments, drifts=drifts)
-    return _followed(problem.b, seen.running.potential, seen.cells, sums.value, memory, is_new)
+    return _followed(problem.b, seen.running.potential, seen.cells, memory, is_new)
 
 
 def _first(problem: Problem, points: Tensor, samples: Tensor, engine: EngineChoice) -> Followed:
@@ -257,7 +256,7 @@ def _first(problem: Problem, points: Tensor, samples: Tensor, engine: EngineChoi
     seen = seen.with_means(*passes.total(*seen.means))
     moments = first_moments(origin, seen.features, running.numbers.samples)
     memory = Memory(running=running, moments=moments, drifts=problem.b.new_zeros(2))
-    return _followed(problem.b, running.potential, seen.cells, float(seen.cells.value), memory, False)
+    return _followed(problem.b, running.potential, seen.cells, memory, False)
 
 
 def _drifts(drifts: Tensor, batch: float, has_moved: bool) -> tuple[Tensor, bool]:
@@ -269,11 +268,11 @@ def _drifts(drifts: Tensor, batch: float, has_moved: bool) -> tuple[Tensor, bool
     return drifts.new_tensor([batch, batch if is_new else began]), is_new
 
 
-def _followed(b: Tensor, v: Tensor, cells: BatchCells, value: float, memory: Memory, is_new: bool) -> Followed:
+def _followed(b: Tensor, v: Tensor, cells: BatchCells, memory: Memory, is_new: bool) -> Followed:
     """What is told of a batch that was looked at with the potential v (n,), after which `memory` is what is known."""
     after = memory.running
     now = after.numbers
-    first = now.batches == 1
+    first, value = now.batches == 1, float(cells.value)
     variance = max(0.0, now.square - now.mean**2)
     transport = StreamTransport(
         value=value,

@@ -33,7 +33,8 @@ from torch import Tensor
 from ..cost import as_cost
 from ..dual import UNDECIDED, coarse_potential, eps_scaling
 from ..passes import Engine
-from .batch import FINE, BatchSums, Smoothed, effective_size, least_smoothing, part_of, repeated, scale_of
+from ..problem import Problem
+from .batch import FINE, BatchCells, Smoothed, effective_size, least_smoothing, part_of, repeated, scale_of
 from .boundaries import Boundaries, boundaries_of, boundary_drift
 from .state import Counters, StreamState
 
@@ -110,38 +111,47 @@ def advect(running: StreamState, points: Tensor, b: Tensor) -> StreamState | Non
     return _knowing(replace(running, potential=v - offset, anchor=anchor), running, running.numbers)
 
 
-def advance(running: StreamState, sums: BatchSums, b: Tensor, forgetting: float) -> StreamState:
-    """What is remembered after a batch: `running` was advected to the points that its sums belong to.
+def advance(
+    running: StreamState,
+    problem: Problem,
+    cells: BatchCells,
+    renewal: Smoothed | None,
+    raised: Tensor | None,
+    forgetting: float,
+) -> StreamState:
+    """What is remembered after a batch, from its cells, whose means are those of all its samples.
 
-    `b` (n,) are the weights of the points, and the gain is no less than `forgetting`.
+    `running` was advected to the points of the batch. `renewal` renews the curvature, where that is due, and `raised`
+    (n,) is the highest potential that leaves a cell empty, where that was asked for, else infinite. The gain is no less
+    than `forgetting`.
     """
-    now = running.numbers
-    batches, samples = now.batches + 1, now.samples + sums.size
-    share = sums.size * batches / samples  # of an average batch
+    now, b, size = running.numbers, problem.b, effective_size(problem)
+    batches, samples = now.batches + 1, now.samples + size
+    share = size * batches / samples  # of an average batch
     now = now._replace(batches=batches, samples=samples, age=now.age + share, forgetting=forgetting)
-    if sums.renewal is not None:
-        running, now = _renewed(running, now, sums.renewal, torch.maximum(b, sums.mass))
+    if renewal is not None:
+        running, now = _renewed(running, now, renewal, torch.maximum(b, cells.mass))
     gain = min(1.0, share * now.gain)
-    excess = b - sums.mass
+    excess = b - cells.mass
     v = running.potential
     if len(v) > 1:
         v = v + _step(running, gain * excess, now.width)
-    if sums.c_transform is not None:
-        v = torch.where(sums.c_transform.isfinite(), torch.maximum(v, sums.c_transform), v)
+    if raised is not None:
+        v = torch.where(raised.isfinite(), torch.maximum(v, raised), v)
     residual = running.residual.lerp(excess, gain)
     weight = 1.0 if now.batches == 2 else gain  # the first batch was measured at its own potential
     now = now._replace(
-        noise=(1 - gain) ** 2 * now.noise + gain**2 / sums.size,
-        mean=now.mean + weight * (sums.value - now.mean),
-        square=now.square + weight * (sums.square - now.square),
-        mean_noise=(1 - weight) ** 2 * now.mean_noise + weight**2 / sums.size,
+        noise=(1 - gain) ** 2 * now.noise + gain**2 / size,
+        mean=now.mean + weight * (float(cells.value) - now.mean),
+        square=now.square + weight * (float(cells.square) - now.square),
+        mean_noise=(1 - weight) ** 2 * now.mean_noise + weight**2 / size,
     )
     tested = now.age > LAG_FROM and now.batches % LAG_EVERY == 0
     if tested and chi_square(residual, b, now.noise) > LAG_LEVEL:
         # The potential is behind: a larger gain, and a test that begins anew.
         residual = torch.zeros_like(residual)
         now = _younger(now, max(LAG_AGE, now.age / 2))._replace(lagged=now.batches)
-    overdue = torch.add(running.overdue, b, alpha=sums.size).masked_fill_(sums.mass > 0, 0.0)
+    overdue = torch.add(running.overdue, b, alpha=size).masked_fill_(cells.mass > 0, 0.0)
     after = replace(running, potential=v - b @ v, residual=residual, overdue=overdue, counters=now.to_tensor(v))
     return _knowing(after, running, now)
 
@@ -216,7 +226,7 @@ def _step(running: StreamState, g: Tensor, width: float) -> Tensor:
 
 
 def _younger(now: Counters, age: float) -> Counters:
-    """Counters of another age; the curvature is due at once, and the test of surprises begins anew."""
+    """Counters of another age; the curvature is due at once, and the test for a lag begins anew."""
     return now._replace(age=age, renewed=age / 2, noise=0.0)
 
 
