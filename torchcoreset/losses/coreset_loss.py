@@ -353,32 +353,20 @@ def make_settings(
     check_name(divergence, "divergence", DIVERGENCES)
     if not isinstance(online, bool):
         raise ValueError(f"online: got {online!r}; expected True or False.")
-    if online or "forgetting" in options:
-        return _online_settings(divergence, options, online)
-    chosen = DIVERGENCES[divergence]
-    for name in options:
-        if name not in {field.name for field in fields(chosen)}:
-            takers = [other for other, settings in DIVERGENCES.items() if name in {f.name for f in fields(settings)}]
-            raise ValueError(
-                f"{name}: given with divergence={divergence!r}, which has no use for it; expected it only with "
-                f"{' or '.join(map(repr, takers))}. Leave it out."
-            )
-    return chosen(**options)
-
-
-def _online_settings(divergence: str, options: dict[str, Any], online: bool) -> OnlineSettings:
-    if not online:
+    if "forgetting" in options and not online:
         raise ValueError(
             "forgetting: given with online=False, which has no use for it. Set online=True or leave it out."
         )
-    if divergence != "wasserstein":
+    if online and divergence != "wasserstein":
         raise ValueError(
             f"online: got True with divergence={divergence!r}; expected it only with 'wasserstein', whose dual can "
             "be followed over batches. Leave one of them out."
         )
+    chosen = OnlineSettings if online else DIVERGENCES[divergence]
     for name in options:
-        if name not in {field.name for field in fields(OnlineSettings)}:
-            raise ValueError(
-                f"{name}: given with online=True, which has no use for it: no batch is solved. Leave it out."
-            )
-    return OnlineSettings(**options)
+        if name not in chosen.__dataclass_fields__:
+            takers = [repr(other) for other, settings in DIVERGENCES.items() if name in settings.__dataclass_fields__]
+            given = "online=True" if online else f"divergence={divergence!r}"
+            why = ": no batch is solved" if online else f"; expected it only with {' or '.join(takers)}"
+            raise ValueError(f"{name}: given with {given}, which has no use for it{why}. Leave it out.")
+    return chosen(**options)

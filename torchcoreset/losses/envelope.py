@@ -24,7 +24,7 @@ from torch import Tensor
 
 from ..modes import solver_modes
 from ..outside_compile import outside_compile
-from ..transport import Cost, Coupling, Problem
+from ..transport import Cost, Coupling, Problem, Transport
 
 Inputs = tuple[Tensor, Tensor, "Tensor | None", "Tensor | None"]  # points, samples and the weights of both
 Needed = tuple[bool, bool, bool, bool]
@@ -184,10 +184,10 @@ def position_gradients(
     points: Tensor, samples: Tensor, plan: Coupling, cost: Cost, in_points: bool, in_samples: bool
 ) -> tuple[Tensor | None, Tensor | None]:
     """Gradients of sum pi c in the points (n, d) and in the samples (m, d), float64; None where not asked for."""
-    grad_points = torch.zeros(points.shape, dtype=torch.float64, device=points.device) if in_points else None
-    grad_samples = torch.zeros(samples.shape, dtype=torch.float64, device=points.device) if in_samples else None
     if not (in_points or in_samples):
         return None, None
+    grad_points = torch.zeros_like(points, dtype=torch.float64) if in_points else None
+    grad_samples = torch.zeros_like(samples, dtype=torch.float64) if in_samples else None
     for rows, cols, mass in plan.blocks():
         push = cost.paired_gradient(samples[rows], points[cols]).mul_(mass[:, None])
         if grad_points is not None:
@@ -198,33 +198,25 @@ def position_gradients(
 
 
 def solved_by_plan(
-    problem: Problem,
-    value: float,
-    result: Any,
-    plan: Coupling,
-    potential: Tensor,
-    transform: Tensor,
-    x: Tensor,
-    y: Tensor,
-    total: Callable[..., tuple[Tensor, ...]] | None = None,
+    problem: Problem, found: Transport, x: Tensor, y: Tensor, total: Callable[..., tuple[Tensor, ...]] | None = None
 ) -> Solved:
-    """The derivatives of sum pi c at a plan, its potential (n,) and its transform (m,).
+    """The derivatives of sum pi c at the plan that was found, its potential (n,) and its transform (m,).
 
     Where a problem lies on several ranks, over which `total` adds up sums, the gradient in the points is added up at
     once: a backward that waited for other ranks would hang whenever one of them has no use for it.
     """
-    cost, union, summed = problem.cost, None, None
+    plan, cost, union, summed = found.plan, problem.cost, None, None
     if total is not None:
         part, _ = position_gradients(x, y, plan, cost, True, False)
         assert part is not None
-        summed, mean = total(part, problem.a @ transform)
+        summed, mean = total(part, problem.a @ found.transform)
         union = (float(mean), float(problem.a.sum()))
 
     def derivatives(inputs: Inputs, needed: Needed) -> Derivatives:
         in_points, in_samples = position_gradients(*inputs[:2], plan, cost, needed[0] and summed is None, needed[1])
-        return in_points if summed is None else summed, in_samples, potential, transform
+        return in_points if summed is None else summed, in_samples, found.potential, found.transform
 
-    return Solved(value, result, derivatives, union)
+    return Solved(found.value, found, derivatives, union)
 
 
 def weight_gradient(potential: Tensor, weights: Tensor, union: tuple[float, float] | None = None) -> Tensor:

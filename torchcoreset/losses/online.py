@@ -19,7 +19,7 @@ from ..transport import Cost
 from ..transport.passes import EngineName
 from ..transport.ranks import as_ranks, engine_on, problem_on, told_to
 from ..transport.stream import Followed, Memory, follow, see
-from .envelope import Derivatives, Inputs, Needed, Solved, attach
+from .envelope import Derivatives, Inputs, Needed, Solved, attach, position_gradients
 from .options import CostPower, Forgetting, Group, Options
 from .wasserstein import as_inputs
 
@@ -68,9 +68,8 @@ def _in_samples(inputs: Inputs, found: Followed, a: Tensor, cost: Cost) -> Tenso
     x, y, plan = inputs[0], inputs[1], found.plan
     if plan is None:
         return cost.paired_gradient(y, x[found.transport.assignment]).mul_(-a[:, None])
-    gradient = y.new_zeros(y.shape, dtype=a.dtype)
-    for rows, cols, mass in plan.blocks():
-        gradient.index_add_(0, rows, cost.paired_gradient(y[rows], x[cols]).mul_(-mass[:, None]))
+    _, gradient = position_gradients(x, y, plan, cost, False, True)
+    assert gradient is not None  # asked for
     return gradient.mul_(a.sum())  # a plan of this process alone holds a mass of 1
 
 

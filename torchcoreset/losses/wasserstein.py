@@ -111,10 +111,7 @@ class WassersteinSettings(DivergenceSettings[Transport]):
                 ranks, "wasserstein", run, x, y, self.p, point_weights, sample_weights,
                 engine=self.engine, dtype=torch.float64 if exact else None, state=start, settings=settings,
             )  # fmt: skip
-            return solved_by_plan(
-                problem, result.value, result, result.plan, result.potential, result.transform, x, y,
-                None if ranks is None else ranks.total,
-            )  # fmt: skip
+            return solved_by_plan(problem, result, x, y, None if ranks is None else ranks.total)
 
         return attach("wasserstein", solve_now, *inputs)
 

@@ -320,7 +320,7 @@ class Solver:
         rows, cols, mass = (
             torch.from_numpy(array).to(v.device) for array in (balanced.rows, balanced.cols, balanced.mass)
         )
-        moved = self.engine.own(Coupling(boundary.index[rows], cols, mass, (problem.count, n)))
+        moved = self.engine.own(Coupling(boundary.number[rows], cols, mass, (problem.count, n)))
         fixed = torch.ones(len(problem.y), dtype=torch.bool, device=v.device)
         fixed[moved.rows] = False
         still = fixed.nonzero()[:, 0]

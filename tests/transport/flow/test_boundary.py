@@ -23,14 +23,14 @@ def few_cells(starved: int) -> tuple[Problem, BoundarySamples, int]:
 def test_no_more_are_offered_than_the_limit_however_many_cells_are_starved(starved: int) -> None:
     problem, boundary, limit = few_cells(starved)
     assert len(boundary.y) <= limit + len(problem.x)  # the limit of each cell is rounded up
-    assert len(boundary.index.unique()) == len(boundary.index)
+    assert len(boundary.number.unique()) == len(boundary.number)
 
 
 def test_a_starved_cell_is_offered_what_loses_least_by_going_there() -> None:
     problem, boundary, _ = few_cells(1)
     costs = (problem.y - problem.x[0]).square().sum(1)
     nearest = (problem.y[:, None] - problem.x[1:]).square().sum(2).amin(1)
-    assert int((costs - nearest).argmin()) in boundary.index.tolist()
+    assert int((costs - nearest).argmin()) in boundary.number.tolist()
 
 
 def test_samples_without_weight_are_offered_to_nobody() -> None:

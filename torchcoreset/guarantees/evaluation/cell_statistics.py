@@ -15,7 +15,8 @@ the plan is feasible and its cost an upper bound for every v; a better v only ma
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -32,8 +33,7 @@ MANY = 2048  # points; beyond it costs are computed to the nearest ones only
 MOST_LISTED = 1 << 18  # boundary samples where there are more than MANY points
 
 
-@dataclass(frozen=True)
-class CellRows:
+class CellRows(NamedTuple):
     """Samples, each with its cell."""
 
     y: Tensor  # (k, d) samples
@@ -46,11 +46,7 @@ class CellRows:
 
     def picked(self, index: Tensor) -> CellRows:
         """Some of these."""
-        return CellRows(*(part[index] for part in self.parts()))
-
-    def parts(self) -> tuple[Tensor, ...]:
-        """All columns."""
-        return (self.y, self.mass, self.cell, self.margin, self.cost, self.image, self.image_cost)
+        return CellRows(*(column[index] for column in self))
 
 
 def cell_rows(
@@ -62,9 +58,9 @@ def cell_rows(
     return CellRows(y, mass, cells.cell, cells.margin.double(), cells.cost, image, image_cost)
 
 
-def joined(several: list[CellRows]) -> CellRows:
+def joined(several: Sequence[tuple[Tensor, ...]]) -> CellRows:
     """Those of several batches."""
-    return CellRows(*(torch.cat(parts) for parts in zip(*(one.parts() for one in several), strict=True)))
+    return CellRows(*(torch.cat(columns) for columns in zip(*several, strict=True)))
 
 
 class CellStatistics:
@@ -112,8 +108,7 @@ class CellStatistics:
         """Take in the statistics of all ranks, of the same points; each has kept as many as all samples need."""
         sums = (self.count, self.mass, self.cost, self.image_cost)
         self.count, self.mass, self.cost, self.image_cost = ranks.total(*sums)
-        columns = zip(*ranks.gather(*self.finish().parts()), strict=True)
-        self._held = [CellRows(*(torch.cat(parts) for parts in columns))]
+        self._held = [joined(ranks.gather(*self.finish()))]
 
     def finish(self) -> CellRows:
         """The boundary samples within the limits of their cells, after the last batch."""

@@ -10,7 +10,7 @@ For it those samples are offered that lose least by going there, wherever they a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,26 +23,18 @@ STARVED = 0.5  # part of its weight that a cell lacks, from which samples are of
 STARVED_ELEMENTS = 1 << 22  # of a block of costs of all samples to starved points
 
 
-@dataclass(frozen=True)
-class BoundarySamples:
+class BoundarySamples(NamedTuple):
     """Samples that may change cell."""
 
     y: Tensor  # (k, d) samples
     a: Tensor  # (k,) their weights
     cell: Tensor  # (k,) their cells
     margin: Tensor  # (k,) what each loses by leaving for the second nearest point
-    index: Tensor  # (k,) their numbers among all samples
+    number: Tensor  # (k,) which of all samples they are
 
     def picked(self, index: Tensor) -> BoundarySamples:
         """Some of these."""
-        return BoundarySamples(self.y[index], self.a[index], self.cell[index], self.margin[index], self.index[index])
-
-    def with_more(self, more: BoundarySamples) -> BoundarySamples:
-        """These and others, sorted by cell."""
-        pairs = ((self.y, more.y), (self.a, more.a), (self.cell, more.cell), (self.margin, more.margin))
-        y, a, cell, margin = (torch.cat(pair) for pair in pairs)
-        both = BoundarySamples(y, a, cell, margin, torch.cat((self.index, more.index)))
-        return both.picked(torch.argsort(both.cell, stable=True))
+        return BoundarySamples(*(column[index] for column in self))
 
 
 def boundary_samples(engine: Engine, cells: LaguerreCells, excess: Tensor, widen: int, limit: int) -> BoundarySamples:
@@ -71,7 +63,9 @@ def boundary_samples(engine: Engine, cells: LaguerreCells, excess: Tensor, widen
     count = min(len(cells.cell), room // len(starved), math.ceil(widen * (PER_CELL + 4 * lacking)))
     more = _those(problem, cells, _cheapest(problem, cells, starved, count))
     more = engine.gathered(more, torch.full_like(per_cell, math.inf))
-    return near.with_more(more.picked(~torch.isin(more.index, near.index)))
+    more = more.picked(~torch.isin(more.number, near.number))
+    both = BoundarySamples(*(torch.cat(pair) for pair in zip(near, more, strict=True)))
+    return both.picked(torch.argsort(both.cell, stable=True))
 
 
 def _cheapest(problem: Problem, cells: LaguerreCells, points: Tensor, count: int) -> Tensor:

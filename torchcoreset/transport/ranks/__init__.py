@@ -10,6 +10,5 @@ from .shard import engine_on
 
 __all__ = [
     "Ranks", "agree", "as_ranks", "check_group", "engine_on", "fingerprint", "problem_on", "solve_on", "told_to",
-    "total_of",
-    "totals_of",
+    "total_of", "totals_of",
 ]  # fmt: skip

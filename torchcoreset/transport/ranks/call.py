@@ -21,14 +21,8 @@ from .shard import Shard, engine_on
 
 WHY = "Skip the step on every rank, or repair that rank's input."
 SAME = (
-    "number of points",
-    "dimension",
-    "dtype of the points",
-    "use of sample_weights",
-    "points",
-    "point_weights",
-    "state",
-)
+    "number of points", "dimension", "dtype of the points", "use of sample_weights", "points", "point_weights", "state"
+)  # fmt: skip
 
 
 class Solve(Protocol):

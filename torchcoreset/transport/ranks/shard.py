@@ -103,8 +103,8 @@ class ShardEngine(Engine):
         return self.problem.ranks.kth_smallest(values, k)
 
     def gathered(self, rows: BoundarySamples, per_cell: Tensor) -> BoundarySamples:  # type: ignore[override]
-        columns = rows.y, rows.a, rows.cell, rows.margin, rows.index + self.problem.start
-        everyones = BoundarySamples(*joined(self.problem.ranks.gather(*columns)))
+        own = rows._replace(number=rows.number + self.problem.start)
+        everyones = BoundarySamples(*joined(self.problem.ranks.gather(*own)))
         order = torch.argsort(everyones.margin, stable=True)
         order = order[torch.argsort(everyones.cell[order], stable=True)]
         return everyones.picked(order[within_limits(everyones.cell[order], per_cell)])
