@@ -260,8 +260,8 @@ def test_a_start_with_a_tenth_of_the_mass_in_wrong_cells_is_far(
     found = DenseEngine(make_problem(x, y, 2)).hard(start)
     assert (0.1 < float((found.mass - 0.01).abs().sum()) / 2 < 0.3) == is_far
     annealed = []
-    eps_scaling = solver_module.eps_scaling
-    monkeypatch.setattr(solver_module, "eps_scaling", lambda *given: annealed.append(given) or eps_scaling(*given))
+    eps_scaling = solver_module.dual.eps_scaling
+    monkeypatch.setattr(solver_module.dual, "eps_scaling", lambda *given: annealed.append(given) or eps_scaling(*given))
     assert tc.transport(x, y, start=start).value == pytest.approx(best.value, rel=2e-3)
     assert bool(annealed) == is_far
 

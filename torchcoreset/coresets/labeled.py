@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -14,7 +15,7 @@ from torch import Tensor
 from torch.utils.data import TensorDataset
 
 from ..sources import as_source
-from ..tensors import check_count, check_name
+from ..tensors import check_count, check_name, described
 from ..transport.passes import EngineName
 from .build import Algorithm, build_coreset
 from .coreset import Coreset
@@ -94,8 +95,8 @@ class LabeledCoreset:
 
     def __repr__(self) -> str:
         counts = torch.bincount(self.class_of, minlength=len(self.classes)).tolist()
-        parts = ", ".join(f"{label}: {count}" for label, count in zip(self.classes.tolist(), counts, strict=True))
-        return f"LabeledCoreset({len(self.class_of)} points, {parts})"
+        parts = [f"{label}: {count}" for label, count in zip(self.classes.tolist(), counts, strict=True)]
+        return described(self, f"{len(self.class_of)} points", *parts)
 
 
 def build_labeled_coreset(
@@ -188,7 +189,7 @@ def build_labeled_coreset(
                 tolerance=tolerance,
                 seed=seed + k,
                 progress=progress,
-                callback=None if callback is None else _with_label(callback, label),
+                callback=None if callback is None else partial(callback, label),
                 engine=engine,
             )
         )
@@ -280,7 +281,3 @@ def _shares(mass: Tensor | None, place: NDArray[np.int64], classes: NDArray[Any]
         raise ValueError(f"sample_weights: all rows of class {label!r} have weight zero. Leave its rows out.")
     normalised: NDArray[np.float64] = shares / shares.sum()
     return normalised
-
-
-def _with_label(callback: Callable[[Any, Step], None], label: Any) -> Callable[[Step], None]:
-    return lambda step: callback(label, step)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..transport import DISTANCE, Cost, Problem, as_cost
-from ..transport.entropic import DisplacementSum, cost_blocks
+from ..transport.entropic import cost_blocks, displacement_sums
 
 KernelFunction = Callable[[Tensor, Tensor], Tensor]
 FUNCTION_ELEMENTS = 1 << 20  # of a block of a kernel function, whose graph is kept for the derivative
@@ -60,16 +60,10 @@ class Radial(Kernel):
             yield rows, self.of(cost)
 
     def gradients(self, problem: Problem, in_points: bool, in_samples: bool) -> tuple[Tensor | None, Tensor | None]:
-        x, y = problem.x, problem.y
-        in_x = DisplacementSum(x, y) if in_points else None
-        in_y = torch.empty_like(y) if in_samples else None
-        for rows, cost in cost_blocks(problem):
-            weight = self.weight(cost) * (problem.a[rows, None] * problem.b)
-            if in_x is not None:
-                in_x.add(rows, weight)
-            if in_y is not None:
-                in_y[rows] = y[rows] * weight.sum(1, keepdim=True) - weight @ x
-        return None if in_x is None else in_x.total(), in_y
+        def weights(rows: slice, cost: Tensor) -> Tensor:
+            return self.weight(cost) * (problem.a[rows, None] * problem.b)
+
+        return displacement_sums(problem, weights, in_points, in_samples)
 
 
 @dataclass(frozen=True)

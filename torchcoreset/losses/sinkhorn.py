@@ -26,16 +26,7 @@ from ..transport.passes import EngineName
 from . import options
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .memory import CachedSelfTerm
-from .options import (
-    Backend,
-    DivergenceSettings,
-    Measures,
-    blur_length,
-    check_one_blur,
-    coincide,
-    extent,
-    warn_if_beyond,
-)
+from .options import Backend, DivergenceSettings, Measures
 from .wasserstein import as_inputs
 
 RELATIVE_BLUR = 0.05  # of the scale of the samples, where no blur is given
@@ -183,7 +174,7 @@ class SinkhornSettings(DivergenceSettings[SinkhornResult]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_one_blur(self.blur, self.relative_blur)
+        options.check_one_blur(self.blur, self.relative_blur)
         if not self.constant and not self.debias:
             raise ValueError(
                 "constant: got False with debias=False, which has no term of the samples with themselves. Leave it out."
@@ -218,7 +209,7 @@ class SinkhornSettings(DivergenceSettings[SinkhornResult]):
         def solve(x: Tensor, y: Tensor, b: Tensor | None, a: Tensor | None) -> Solved:
             problem = within_range(make_problem(x, y, self.p, b, a))
             relative = RELATIVE_BLUR if self.relative_blur is None else self.relative_blur
-            blur = blur_length(problem, self.blur, relative)
+            blur = options.blur_length(problem, self.blur, relative)
             terms = _Terms(self, problem, blur, start)
             value = terms.cross.value
             if terms.points is not None:
@@ -232,7 +223,7 @@ class SinkhornSettings(DivergenceSettings[SinkhornResult]):
 
     def report(self, result: SinkhornResult) -> None:
         """Warn if a plan is not what was asked for, or if nothing is left of the data."""
-        warn_if_beyond(result.blur, result.diameter, "sinkhorn_divergence")
+        options.warn_if_beyond(result.blur, result.diameter, "sinkhorn_divergence")
         if result.status is Status.CONVERGED:
             return
         remedy = (
@@ -291,7 +282,7 @@ class _Terms:
             marginal_error=max(plan.marginal_error for plan in plans),
             blur=self._blur,
             eta=self._eta,
-            diameter=extent(self._problem),
+            diameter=options.extent(self._problem),
             steps=self.cross.steps,
             status=statuses[0] if statuses else Status.CONVERGED,
         )
@@ -334,7 +325,7 @@ def _resolved(problem: Problem, blur: float) -> float:
     length = float(sum(typical)) ** 0.5  # one outlier does not decide whether the others can be told apart
     cost, mean = problem.cost, problem.spread**0.5
     least, most = length * cost.blur(LEAST_ETA), mean * cost.blur(1 / LEAST_ETA)
-    if blur < least or (blur > most > 0 and not coincide(problem)):
+    if blur < least or (blur > most > 0 and not options.coincide(problem)):
         raise ValueError(
             f"blur: got a length of {blur:.3g} for data whose mean cost is about {cost.of_length(length):.3g}, outliers"
             f" aside; expected {least:.0e} to {most:.0e}, that eta = p blur^p is between {LEAST_ETA:.0e} and "

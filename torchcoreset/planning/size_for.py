@@ -13,7 +13,7 @@ from ..errors import warn_user
 from ..guarantees import Certificate, certify, check_confidence
 from ..sources import Pushforward, Source, as_source, hold_out, make_generator
 from ..sources.tables import RandomAccessSource
-from ..tensors import check_count, is_real
+from ..tensors import check_count, described, is_real
 from ..transport import check_power
 from .growth import Growth, fit_growth
 
@@ -50,7 +50,7 @@ class SizeResult:
         return self.size is not None
 
     def __repr__(self) -> str:
-        return f"SizeResult({self.message})"
+        return described(self, self.message)
 
 
 def size_for(

@@ -19,19 +19,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .dual import (
-    Curvature,
-    LazyHessian,
-    LimitedMemory,
-    coarse_potential,
-    coarse_sample,
-    curvature_of,
-    eps_scaling,
-    next_eta,
-    sorted_transport,
-    target_softness,
-    tune_eta,
-)
+from . import dual
+from .dual import Curvature, LazyHessian
 from .flow import MASS_TOLERANCE, ArcLists, Floats, balance, boundary_samples, candidate_arcs, north_west_corner
 from .passes import RESOLUTION, Engine, EngineChoice, LaguerreCells, make_engine, unresolved
 from .problem import Problem
@@ -109,7 +98,7 @@ class Solver:
             self.first = self.evaluate(start)
             cells = self.first
         else:
-            cells = coarse_sample(self.engine).hard(self._zero())
+            cells = dual.coarse_sample(self.engine).hard(self._zero())
         self.mean = cells.mean
         return self.below_rounding(cells)
 
@@ -216,7 +205,7 @@ class Solver:
         if len(problem.x) == 1:
             return self.evaluate(self._zero()), None
         if problem.x.shape[1] == 1 and problem.cost.sorts_on_line and problem.count <= SORTED:
-            v, plan = sorted_transport(engine.subsample(SORTED).problem)  # all of them
+            v, plan = dual.sorted_transport(engine.subsample(SORTED).problem)  # all of them
             plan = engine.own(plan)
             self.keep_plan(plan, plan_cost(engine, plan))
             return self.evaluate(v), None
@@ -234,14 +223,14 @@ class Solver:
             return self._approach_from(first, least)
         if self.max_steps < FEWEST_STEPS:
             return first or self.evaluate(self._zero()), None
-        v, soft, eta = coarse_potential(engine, least)
-        if coarse_sample(engine) is not engine and not engine.exhausted():
+        v, soft, eta = dual.coarse_potential(engine, least)
+        if dual.coarse_sample(engine) is not engine and not engine.exhausted():
             sample = self._fine_sample()
             lists = sample.candidates(v, eta)
             if lists is sample:  # lists for a sharper softmin than v is right for would hold too little
-                eta = max(least, next_eta(eta, soft.softness, target_softness(sample)))
-            v, soft, eta = eps_scaling(lists, v, eta, least)
-        return self.evaluate(v), curvature_of(soft, eta, problem.b)
+                eta = max(least, dual.next_eta(eta, soft.softness, dual.target_softness(sample)))
+            v, soft, eta = dual.eps_scaling(lists, v, eta, least)
+        return self.evaluate(v), dual.curvature_of(soft, eta, problem.b)
 
     def _fine_sample(self) -> Engine:
         return self.engine.subsample(min(FINE * len(self.problem.x), MOST))
@@ -252,20 +241,20 @@ class Solver:
         sample = self._fine_sample()
         far = _marginal_error(first, self.problem) > max(NEAR_ERROR, min(FAILED_ERROR, MOVED_PER_POINT * self.grain))
         # Between its two nearest points a sample is undecided if its margin is below eta.
-        undecided = max(1, math.ceil((BLURRED if far else target_softness(sample)) * m))
+        undecided = max(1, math.ceil((BLURRED if far else dual.target_softness(sample)) * m))
         eta = max(float(self.engine.kth_smallest(first.margin, undecided)), least)
         if not far:
 
             def settled() -> Curvature:
-                return tune_eta(sample.candidates(start, eta), start, eta, least)
+                return dual.tune_eta(sample.candidates(start, eta), start, eta, least)
 
             return first, LazyHessian(settled, b * (undecided / m), eta)
-        v, soft, eta = eps_scaling(sample.candidates(start, eta), start, eta, least)
-        return self.evaluate(v), curvature_of(soft, eta, b)
+        v, soft, eta = dual.eps_scaling(sample.candidates(start, eta), start, eta, least)
+        return self.evaluate(v), dual.curvature_of(soft, eta, b)
 
     def _correct(self, cells: LaguerreCells, curvature: Curvature | LazyHessian, left: float = REST) -> LaguerreCells:
         """Newton steps with the gradient of all samples, while they pay: a pass costs less than moving many samples."""
-        trust, learning = self.engine.trust, LimitedMemory(curvature)
+        trust, learning = self.engine.trust, dual.LimitedMemory(curvature)
         for _ in range(CORRECTIONS):
             g, lacking = self.problem.b - cells.mass, self.tolerance * cells.dual
             few = self._few(cells)

@@ -3,10 +3,10 @@
 `evaluation` says what a potential is worth, whoever has found it.
 """
 
-from .evaluation import DisplacementSum, Entropic, cost_blocks
+from .evaluation import Entropic, cost_blocks, displacement_sums
 from .geomloss import ENGINES, geomloss_entropic
 from .sinkhorn import self_entropic, solve_entropic
 
 __all__ = [
-    "ENGINES", "DisplacementSum", "Entropic", "cost_blocks", "geomloss_entropic", "self_entropic", "solve_entropic",
+    "ENGINES", "Entropic", "cost_blocks", "displacement_sums", "geomloss_entropic", "self_entropic", "solve_entropic",
 ]  # fmt: skip

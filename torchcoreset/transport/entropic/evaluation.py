@@ -14,7 +14,7 @@ All of this is float64: at eta far above the costs the exponents differ in their
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -43,19 +43,13 @@ class Entropic:
 
     def position_gradients(self, in_points: bool, in_samples: bool) -> tuple[Tensor | None, Tensor | None]:
         """Derivatives of D in the points (n, d) and in the samples (m, d), float64; None where not asked for."""
-        if not (in_points or in_samples):
-            return None, None
-        x, y, a = self.problem.x, self.problem.y, self.problem.a
-        gradient = DisplacementSum(x, y) if in_points else None
-        in_y = torch.empty_like(y) if in_samples else None
-        for rows, cost in cost_blocks(self.problem):
+        a, cost_of_plan = self.problem.a, self.problem.cost
+
+        def weights(rows: slice, cost: Tensor) -> Tensor:
             plan = torch.softmax(self._exponent(cost), 1).mul_(a[rows, None])
-            weights = plan.mul_(self.problem.cost.slope(cost))
-            if gradient is not None:
-                gradient.add(rows, weights)
-            if in_y is not None:
-                in_y[rows] = y[rows] * weights.sum(1, keepdim=True) - weights @ x
-        return None if gradient is None else gradient.total(), in_y
+            return plan.mul_(cost_of_plan.slope(cost))
+
+        return displacement_sums(self.problem, weights, in_points, in_samples)
 
     def optimal_potential(self) -> Tensor:
         """(n,) the potential that would make the plan's column sums right: dD/db_i up to a constant."""
@@ -67,22 +61,26 @@ class Entropic:
         return (self.potential + self.problem.b.log() * self.eta - cost).div_(self.eta)
 
 
-class DisplacementSum:
-    """Sums sum_k w_ki (x_i - y_k) over blocks of rows, as matrix products, (n, d) float64."""
+def displacement_sums(
+    problem: Problem, weights_of: Callable[[slice, Tensor], Tensor], in_points: bool, in_samples: bool
+) -> tuple[Tensor | None, Tensor | None]:
+    """sum_k w_ki (x_i - y_k), (n, d), and sum_i w_ki (y_k - x_i), (m, d), float64; None where not asked for.
 
-    def __init__(self, x: Tensor, y: Tensor) -> None:
-        self._x, self._y = x, y
-        self._weight = x.new_zeros(len(x), 1)
-        self._towards = torch.zeros_like(x)
-
-    def add(self, rows: slice, weights: Tensor) -> None:
-        """Take in the weights w (rows, n) of some samples."""
-        self._weight += weights.sum(0)[:, None]
-        self._towards += weights.t() @ self._y[rows]
-
-    def total(self) -> Tensor:
-        """The sum so far."""
-        return self._x * self._weight - self._towards
+    `weights_of` gives the weights w (rows, n) of some samples from which these are, and their costs (rows, n).
+    """
+    if not (in_points or in_samples):
+        return None, None
+    x, y = problem.x, problem.y
+    total, towards = x.new_zeros(len(x), 1), torch.zeros_like(x)
+    in_y = torch.empty_like(y) if in_samples else None
+    for rows, cost in cost_blocks(problem):
+        weights = weights_of(rows, cost)
+        if in_points:
+            total += weights.sum(0)[:, None]
+            towards += weights.t() @ y[rows]
+        if in_y is not None:
+            in_y[rows] = y[rows] * weights.sum(1, keepdim=True) - weights @ x
+    return x * total - towards if in_points else None, in_y
 
 
 def evaluate(problem: Problem, v: Tensor, eta: float, *, steps: int = 0, status: Status = Status.CONVERGED) -> Entropic:

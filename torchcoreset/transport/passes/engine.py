@@ -243,7 +243,7 @@ class Engine(SoftEngine):
         problem, rise, centred = self.problem, v - near.potential, self._centred(v)
         margin = near.margin - (rise.max() - rise).to(near.margin.dtype)[near.cell]
         cell, cost = near.cell.clone(), near.cost.clone()
-        close, _ = self._doubtful(centred, cell, cost, margin, None)
+        close, _ = self._doubts(centred, cell, cost, margin, problem.squares)
         for some in torch.split(close, max(1, PICKED // problem.x.shape[1])) if len(close) else ():
             part = self.apart(replace(problem, y=problem.y[some], a=problem.a[some]))
             cell[some], margin[some] = part._two_nearest(centred)
@@ -260,7 +260,11 @@ class Engine(SoftEngine):
         overwritten.
         """
         problem = self.problem
-        index, loss = self._doubtful(v, cell, cost, margin, among)
+        if among is None:
+            index, loss = self._doubts(v, cell, cost, margin, problem.squares)
+        else:
+            index, loss = self._doubts(v, cell[among], cost[among], margin[among], problem.squares[among])
+            index = among[index]
         lost = problem.a[index] @ loss
         if not len(index):
             return lost
@@ -277,17 +281,8 @@ class Engine(SoftEngine):
         cell[index], cost[index], margin[index] = cells, costs, gap.to(margin.dtype)
         return lost
 
-    def _doubtful(
-        self, v: Tensor, cell: Tensor, cost: Tensor, margin: Tensor, among: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """As `doubtful`, for passes of this engine, among some samples or all."""
-        if among is None:
-            return self._doubts(v, cell, cost, margin, self.problem.squares)
-        index, loss = self._doubts(v, cell[among], cost[among], margin[among], self.problem.squares[among])
-        return among[index], loss
-
     def _doubts(self, v: Tensor, cell: Tensor, cost: Tensor, margin: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
-        """The same of samples with these cells, costs, margins and squared norms."""
+        """As `doubtful`, for passes of this engine."""
         return doubtful(self.problem, v, cell, cost, margin, squares)
 
     def nearest(self, v: Tensor) -> Tensor:

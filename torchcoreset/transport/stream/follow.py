@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor
 
+from ...tensors import described
 from ..passes import EngineChoice, make_engine
 from ..problem import Problem
 from ..result import Coupling
@@ -141,11 +142,9 @@ class StreamTransport:
         return float(deviations.sum()) * math.sqrt(self.noise / (2 * math.pi))
 
     def __repr__(self) -> str:
-        return (
-            f"StreamTransport({len(self.potential)} points, {len(self.transform)} samples, value={self.value:.6g}, "
-            f"estimate={self.estimate:.6g} +- {self.standard_error:.1g}, marginal_error={self.marginal_error:.1e}, "
-            f"batches={self.batches}, status={self.status.value})"
-        )
+        sizes, value = f"{len(self.potential)} points, {len(self.transform)} samples", f"value={self.value:.6g}"
+        estimate = f"estimate={self.estimate:.6g} +- {self.standard_error:.1g}"
+        return described(self, sizes, value, estimate, marginal_error=".1e", batches="", status="")
 
 
 @dataclass(frozen=True, kw_only=True)
