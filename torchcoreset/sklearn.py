@@ -132,7 +132,7 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             progress=False,
         )
         plan = result.transport
-        self._forget_stream()
+        self.__dict__.pop("_loss", None)  # a stream that was followed before
         self._keep(result.coreset.points.detach(), plan.potential, float(self.p))
         self.labels_: NDArray[np.int64] = plan.assignment.numpy()
         self.value_, self.n_iter_ = plan.value, len(result.history)
@@ -276,10 +276,6 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     def _power(self) -> float:
         """That of the points; estimators pickled before it was kept have that of their parameters."""
         return float(getattr(self, "p_", self.p))
-
-    def _forget_stream(self) -> None:
-        if hasattr(self, "_loss"):
-            del self._loss
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))

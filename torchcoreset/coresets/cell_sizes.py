@@ -2,11 +2,10 @@
 
     d (m,) distances of a batch's samples to their points, a (m,) weights      L (n,) sizes of cells      p power
 
-A gradient of |y - x|^p is a length to the power p - 1: for p = 1 it has a direction only. Divided by p L^(p-2) it is a
-step. L must be that of each cell by itself and of now: points may begin far away, some farther than others, and arrive.
-For p <= 2 it is the median of the distances, which samples far out leave as it is, and the step with it, since for
-p = 1 such samples pull no more than others. For p > 2 they pull more, and the power mean of all distances keeps the
-step from going beyond them.
+A gradient of |y - x|^p is a length to the power p - 1; divided by p L^(p-2) it is a step. L is that of each cell by
+itself and of now, since points may begin far away, and arrive. For p <= 2 it is the median of the distances, which
+samples far out do not change. For p > 2 they count more, and the power mean of all distances keeps the step from going
+beyond them.
 """
 
 from __future__ import annotations

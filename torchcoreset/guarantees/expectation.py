@@ -3,25 +3,21 @@
     Y_k samples of mu, M of them      x_i, b_i points: nu      T(y) cell of y, W_1 potential      g(y) = f(x_T(y))
     w_k their weights, of one without them; means over samples are sum w f / sum w
 
-The error is E f(Y) - sum_i b_i f(x_i). f(y) and g(y) are alike, because y is near its point, so f - beta g varies
-little. But E g(Y) = sum_i mu(cell i) f(x_i) is not sum_i b_i f(x_i): the cells of a fitted potential have the masses b
-only to within its sampling error, which is as large as the errors to be found. Treating them as equal would bias the
-estimate. So E g is estimated as well, from many more samples, which needs no call of f (Neyman's double sampling,
-1938):
+The error is E f(Y) - sum_i b_i f(x_i). f - beta g varies little, because y is near its point. E g(Y) is not sum_i b_i
+f(x_i): cells of a fitted potential have the masses b only to within its sampling error, which is as large as the errors
+to be found. So E g is estimated too, from many more samples, which needs no call of f (double sampling, Neyman 1938):
 
     estimate = mean over m of (f - beta g) + beta mean over M of g - sum_i b_i f(x_i),        m of the M samples,
     variance = var(f - beta g) (1/m - 1/M) + var(f) / M      (equal weights).
 
-It is unbiased for every fixed beta; beta = cov(f, g) / var(g) comes from the samples of the potential. Where calling f
-is what costs, m calls are worth nearly M. At m = M it is the plain mean, and a control variate could not help.
-
-To first order the error of the estimate is a sum of independent numbers, one a sample. With e = f - beta g, r for
-the distance from the mean, and W_m and W_M the sums of weights, they are
+It is unbiased for every fixed beta; beta = cov(f, g) / var(g) comes from the samples of the potential. To first order
+its error is a sum of independent numbers, with e = f - beta g, r the distance from the mean, and W_m and W_M sums of
+weights:
 
     w (r_e / W_m + beta r_g / W_M) for the m samples,      w beta r_g / W_M for the others.
 
 The sums of their squares and cubes, those of the others estimated from the m, are the variance and the third moment of
-the estimate. The mean of 30 or 200 calls can be quite skewed, so the interval is Hall's (`interval`).
+the estimate. The mean of few calls can be quite skewed, so the interval is Hall's (`interval`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The loss as a module: a functional loss that remembers its potential from one call to the next.
 
-What it remembers are tensors of its own, saved and loaded with the state, and no buffers. Their sizes are known only
-once there are points and may change with them, and each process learns its own, while torch averages buffers
-(`AveragedModel`) and broadcasts them (DistributedDataParallel), which presumes equal sizes; a mean of the curvatures
-and counters of two streams is the state of neither.
+What it remembers are tensors of its own, saved and loaded with the state, and no buffers: their sizes may change with
+the points, and each process learns its own, while torch averages buffers (`AveragedModel`) and broadcasts them
+(DistributedDataParallel).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     D(v) = E min_i [|Y - x_i|^p - v_i] + sum_i b_i v_i <= W_p^p      v the running potential
 
 A dual solved afresh on each batch fits the batch's noise: its value is too large and its gradient pulls the points
-inwards. At a potential that the batch has had no part in, the batch's value and gradients are those of D(v) on average.
+inwards. At a potential that does not depend on the batch, value and gradients are unbiased for those of D(v).
 """
 
 from __future__ import annotations

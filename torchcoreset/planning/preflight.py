@@ -2,23 +2,17 @@
 
     n points      m samples held      d dimension      s bytes of a number      B samples of a block of entries
 
-Memory is that of the larger of two peaks, plus what grows with the points:
-
-- a step on all samples: the samples held, m d s, and as much again if an offset is subtracted; NUMBERS a sample, for
-  cells, costs, margins and plan at two potentials; a block of B samples and COPIES of it in float64, to average cells;
-- the comparison of starts, for up to 50 points, on a part of the samples, of which there are two more copies.
-
-Measured (tolerances as in tests/planning/test_preflight.py, else 0.1) and estimated, in MiB, for (n, m, d), float32
-without an offset:
+Memory is the larger of two peaks, plus what grows with the points: a step on all samples, which are held in m d s
+bytes, and once more if an offset is subtracted, with NUMBERS float64 a sample and COPIES of a block in float64; and for
+up to 50 points the comparison of starts, on two more copies of a part of the samples. Measured and estimated, in MiB,
+for (n, m, d), float32 without an offset (tolerances as in tests/planning/test_preflight.py):
 
     (10, 100k, 2) 25, 26    (10, 500k, 2) 109, 98    (50, 200k, 2) 46, 52    (20, 30k, 100) 114, 123
     (100, 100k, 16) 85, 94    (150, 150k, 3) 71, 66    (250, 100k, 4) 80, 73    (500, 100k, 8) 108, 127
     (1000, 100k, 4) 221, 193    (50, 100k, 4) 44, 41 and (200, 50k, 2) 52, 45 for p = 1
 
-Between 256 and some thousand points a first transport that moves much mass may hold 150 MiB of costs more than that:
-(500, 50k, 2) takes 232 to 264 at a tolerance of 0.03. What the allocator keeps varies by some 10 MiB.
-
-Time is measured, not modelled: one transport as a step of the build makes it, on a part of the samples, scaled up.
+Between 256 and some thousand points a first transport that moves much mass may hold 150 MiB of costs more. What the
+allocator keeps varies by some 10 MiB. Time is measured: one transport on a part of the samples, scaled up.
 """
 
 from __future__ import annotations

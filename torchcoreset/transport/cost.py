@@ -128,11 +128,11 @@ class Cost(ABC):
         """The same from costs."""
 
     @abstractmethod
-    def centre_step(self, pull: Tensor, total: Tensor, at_point: Tensor) -> Tensor:
+    def centre_step(self, displacement: Tensor, total: Tensor, at_point: Tensor) -> Tensor:
         """Step (n, d) of every point towards the best place in its cell: there at once where `mean_is_best`.
 
-        `pull` (n, d) sums weight (y - x) over the samples, and `total` (n,) the weights; 0 leaves the point where it
-        is. `at_point` (n,) is the mass of the samples right on the point.
+        `displacement` (n, d) sums weight (y - x) over the samples, and `total` (n,) the weights; a point without any
+        stays. `at_point` (n,) is the mass of the samples right on the point.
         """
 
     @abstractmethod
@@ -298,15 +298,15 @@ class EuclideanPower(Cost):
         apart = cost > 0
         return torch.where(apart, cost.where(apart, 1.0).pow((self.p - 2) / self.p), 0.0)
 
-    def centre_step(self, pull: Tensor, total: Tensor, at_point: Tensor) -> Tensor:
+    def centre_step(self, displacement: Tensor, total: Tensor, at_point: Tensor) -> Tensor:
         """Weiszfeld's, with the correction of Vardi and Zhang (2000) where a point lies on a sample.
 
         Shortened by 1/(p-1) for p > 2, where the plain step overshoots.
         """
         p = self.p
-        step = pull / total.where(total > 0, 1.0)[:, None]
-        if p < 2:  # mass on the point itself holds it back: for p = 1 altogether, if it is stronger than the pull
-            strength = pull.square().sum(1).sqrt_()
+        step = displacement / total.where(total > 0, 1.0)[:, None]
+        if p < 2:  # mass on the point itself holds it back: for p = 1 altogether, if it is stronger than the others
+            strength = displacement.square().sum(1).sqrt_()
             held = at_point / strength.where(strength > 0, torch.inf)
             if p == 1:
                 step *= (1 - held).clamp_(min=0)[:, None]

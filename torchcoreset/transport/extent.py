@@ -50,31 +50,31 @@ def spatial_median(rows: Tensor, weights: Tensor | None) -> Tensor:
     a = torch.full((len(rows),), 1 / len(rows), dtype=torch.float64, device=rows.device) if weights is None else weights
     centre = torch.stack([mass @ some for mass, some in _blocks(rows, a)]).sum(0)
     for passes in range(PASSES):
-        pull, strength, held, distance = _pulled(rows, a, centre)
+        resultant, strength, held, distance = _resultant(rows, a, centre)
         if passes in LOOKS:
             row = rows[distance.argmin()].double()
-            away, _, there, _ = _pulled(rows, a, row)
+            away, _, there, _ = _resultant(rows, a, row)
             if float(away.norm()) <= there:
                 return row
-        excess = float(pull.norm()) - held
+        excess = float(resultant.norm()) - held
         if excess <= CENTRED:
             break
-        centre = centre + pull * (excess / (excess + held) / strength)
+        centre = centre + resultant * (excess / (excess + held) / strength)
     return centre
 
 
-def _pulled(rows: Tensor, a: Tensor, at: Tensor) -> tuple[Tensor, float, float, Tensor]:
+def _resultant(rows: Tensor, a: Tensor, at: Tensor) -> tuple[Tensor, float, float, Tensor]:
     """Sum of the unit vectors to rows (d,), sum of their inverse distances, mass right there, and distances (m,)."""
-    lengths, pulls = [], []
+    lengths, sums = [], []
     for mass, some in _blocks(rows, a):
         length = _lengths(some, at)
         lengths.append(length)
-        pulls.append(torch.where(length > 0, mass / length, 0.0) @ some)
+        sums.append(torch.where(length > 0, mass / length, 0.0) @ some)
     distance = torch.cat(lengths)
     apart = distance > 0
     strength = torch.where(apart, a / distance, 0.0).sum()
     held = torch.where(apart, 0.0, a).sum()
-    return torch.stack(pulls).sum(0) - strength * at, float(strength), float(held), distance
+    return torch.stack(sums).sum(0) - strength * at, float(strength), float(held), distance
 
 
 def _blocks(rows: Tensor, a: Tensor) -> Iterator[tuple[Tensor, Tensor]]:

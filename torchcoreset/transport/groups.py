@@ -1,12 +1,11 @@
-"""Groups so far apart that no mass crosses between them: each is a problem of its own, in its own coordinates.
+"""Groups so far apart that no mass crosses between them: each is solved as a problem of its own, in its own
+coordinates.
 
     x (n, d) points, b (n,)   y (m, d) samples, a (m,)   F(t) weight of the points minus mass of the samples below t
 
-Between groups at 0 and at 1e9, squared distances are 1e18, beside which float64 resolves no cost below a hundred. Where
-each group holds as much mass in points as in samples, none of that enters the value. So the problem is cut where, along
-some coordinate, points and samples leave a wide gap at which F is 0.
-
-A cut is a guess about the optimum. The bounds of the whole show whether it was right.
+Between groups at 0 and at 1e9 squared distances are 1e18, beside which float64 resolves no cost below a hundred. So the
+problem is cut where, along some coordinate, points and samples leave a wide gap at which F is 0. That a cut is right is
+a guess, which the bounds of the whole problem confirm or not.
 """
 
 from __future__ import annotations

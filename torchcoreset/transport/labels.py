@@ -1,10 +1,10 @@
-"""Labels from a plan: every sample goes whole to one of the points among which it is split.
+"""Labels from a plan: a sample that the plan splits goes whole to one of its points.
 
-    r rows: samples that are split      c cols: points      w mass of each entry      need (n,) what points still lack
+    rows samples that are split, cols points, mass of each entry      need (n,) mass that points still lack
 
-The points should get what they have, to within a sample. If the split samples weigh the same, that is possible: the
-shares are a fractional flow from samples to points, and so there is an integral one between their floors and ceilings.
-Samples first go where most is lacking, and then along augmenting paths until no point is off by a whole sample.
+If the split samples weigh the same, every point can get its mass to within one sample: the shares are a fractional
+flow, and so there is an integral one between their floors and ceilings. Samples first go to the point that lacks most.
+Then augmenting paths move them until no point is off by a whole sample.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
     x (n, d) points      y (m, d) samples of this step      T(x) centres of the cells of x
 
 Points that are optimal for one set of samples fit its noise: with m / n samples a point they miss the optimum of the
-distribution by several n / m (6 % at 200 samples a point in the unit square). Steps on fresh samples scatter around
-the optimum instead, and the average of the points of K such steps is as near to it as if K times as many samples had
-been loaded (Polyak, Juditsky 1992).
+distribution by several n / m (6 % at 200 samples a point in the unit square). The average of the points of K steps on
+fresh samples is as good as if K times as many samples had been loaded (Polyak, Juditsky 1992).
 """
 
 from __future__ import annotations

@@ -4,15 +4,13 @@
     g_i gradient in x_i of the batch's semi-dual      L_i size of its cell, see `cell_sizes`
 
 The step is x_i <- x_i - rate / sqrt(k) * g_i / (max(b_i, q_i) p L_i^(p-2)): for p = 1 the mean unit vector away from
-the cell, times the size of the cell; for p = 2 a part of the way to the mean of the cell's samples, and never beyond
-it, however many of a small batch a cell receives. The divisor does not change where a point comes to rest: whatever
-the number of samples in a cell, their mean is that of the cell.
+the cell times the size of the cell; for p = 2 a part of the way to the mean of the cell's samples, and never beyond it.
+The divisor does not change where a point comes to rest.
 
-Differs from the paper in three things. The paper solves the dual of each batch afresh, which pulls the points inwards
-(6 % excess with 2 samples a point); here each batch is measured at a running potential, and moves it by one step, see
-`transport.stream`. For p = 1 the paper prints the opposite direction, which ascends. For p = 2 it takes a full step,
-which keeps the noise of one batch; steps that shrink like 1/sqrt(k) and the average of the second half (Polyak and
-Juditsky 1992) remove it.
+Differs from the paper in three things. It solves the dual of each batch afresh, which pulls the points inwards (6 %
+excess with 2 samples a point); here each batch is measured at a running potential, see `transport.stream`. For p = 1 it
+prints the opposite direction, which ascends. For p = 2 it takes a full step, which keeps the noise of one batch; steps
+like 1/sqrt(k) and the average of the second half (Polyak and Juditsky 1992) remove it.
 """
 
 from __future__ import annotations

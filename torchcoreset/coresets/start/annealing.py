@@ -3,12 +3,11 @@
     x (n, d) points, b (n,) their weights      y (m, d) samples      v (n,) potential      c cost
     eta smoothing      pi (m, n) plan, pi_ki = softmax_i((v_i - c_ki) / eta + log b_i) / m
 
-Each step shares the samples by the smoothed plan, moves every point to its centre, x_i = sum_k w_ki y_k / sum_k w_ki
-with w = pi times `Cost.weight`, and raises the potential of points that received too little, v_i += eta log(b_i / q_i),
-q the mass received, but by at most RISE eta: a point that received almost nothing moves far, and with a potential
-raised by all that it lacked it would take the samples of hundreds of points where it arrives. While eta is large, a
-point is moved by samples far beyond its cell and can leave a bad start; eta falls by the same factor each step until
-the cells are nearly sharp. No transport is solved on the way: a step costs about one pass over the samples.
+Each step moves every point to x_i = sum_k w_ki y_k / sum_k w_ki, w = pi times `Cost.weight`, and raises the potential
+of points that received too little, v_i += eta log(b_i / q_i), q the mass received, by at most RISE eta: where a point
+arrives that received almost nothing, it would take the samples of hundreds of others. While eta is large, samples far
+beyond its cell move a point out of a bad start; eta falls by the same factor each step until the cells are nearly
+sharp. No transport is solved on the way: a step costs about one pass over the samples.
 
 Source: deterministic annealing: Rose (1998); the update of v: Sinkhorn (1964).
 """
@@ -54,7 +53,8 @@ def _annealed(x: Tensor, b: Tensor, y: Tensor, cost: Cost, generator: Generator,
     z, y = x[used] - shift, y - shift
     log_b = b[used].log()
     v = torch.zeros_like(log_b)
-    nearest = float(_nearest_cost(z, y, cost))
+    blocks = torch.split(y, max(16, chunk_elements(z.device) // len(z)))
+    nearest = float(torch.cat([cost.pairwise(block, z).amin(1) for block in blocks]).double().mean())
     eta = FIRST_ETA * nearest
     for step in range(STEPS):
         if not nearest > 0:
@@ -70,12 +70,6 @@ def _annealed(x: Tensor, b: Tensor, y: Tensor, cost: Cost, generator: Generator,
     result = x.clone()
     result[used] = z + shift
     return result
-
-
-def _nearest_cost(x: Tensor, y: Tensor, cost: Cost) -> Tensor:
-    """Mean cost from a sample to the nearest point, 0-d float64."""
-    rows = max(16, chunk_elements(x.device) // len(x))
-    return torch.cat([cost.pairwise(block, x).amin(1) for block in torch.split(y, rows)]).double().mean()
 
 
 def _smoothed(x: Tensor, v: Tensor, log_b: Tensor, y: Tensor, cost: Cost, eta: float) -> tuple[Tensor, Tensor, float]:

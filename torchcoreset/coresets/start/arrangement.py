@@ -2,10 +2,9 @@
 
     x (n, d) points, b (n,) their weights      y (m, d) samples
 
-Points descend to a local minimum near their start and hardly ever pass each other, so a heavy point that starts where
-samples are few stays there. Places are therefore found first, for points of free mass, and the weights are given to
-them in the order of that mass. On the line, where the plan is known in advance, pairs of weights are exchanged as long
-as that lowers the cost.
+Points descend to a local minimum near their start and hardly ever pass each other. So places are found first, for
+points of free mass, and the weights are given to them in the order of that mass. On the line, where the plan is known
+in advance, pairs of weights are exchanged as long as that lowers the cost.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
     m numbers f_k      w_k > 0 their weights, 1 if there are none      r_k = f_k - mean, mean = sum w f / sum w
 
-The mean is a ratio of two sums, whose error is sum w_k (f_k - E f) / sum w to first order: a mean of independent
-numbers w (f - E f). So its spread comes from sum w^2 r^2, and the skewness of its error from sum w^3 r^3. These and the
-lower powers S_jk = sum w^j r^k are kept around the mean so far, and moved when that moves, by the binomial theorem: as
-Chan, Golub and LeVeque (1983) and Pebay (2008) do without weights, so that nothing cancels as in sums of raw powers.
-Numbers are counted in units of about the largest, since cubes of 1e110 are beyond float64, and squares of 1e-170 are 0.
+To first order the error of the mean is sum w_k (f_k - E f) / sum w, a mean of independent numbers. So its spread comes
+from sum w^2 r^2, and its skewness from sum w^3 r^3. These and the lower powers sum w^j r^k are kept around the mean so
+far, and moved when that moves, by the binomial theorem (without weights: Chan, Golub and LeVeque 1983; Pebay 2008), so
+that nothing cancels as in sums of raw powers. Numbers are counted in units of about the largest, since cubes of 1e110
+are beyond float64, and squares of 1e-170 are 0.
 """
 
 from __future__ import annotations

@@ -3,13 +3,13 @@
     x (n, d) points, b (n,) weights      v (n,) potential, fixed      T(y) the cell of y
     y samples, m of them, of equal weight or not; masses are sums of their weights
 
-A feasible plan sends every sample to its cell T(y), except that a cell with excess mass gives some away. How much is
-known only at the end of the pass, so the pass keeps the boundary samples of each cell, a few hundred that lose least by
-leaving it, and of all others their mass and the sum of their costs. Memory does not grow with m.
+A feasible plan sends every sample to its cell T(y), except that a cell with excess gives some away. How much is known
+only at the end of the pass, so of each cell the few hundred samples are kept that lose least by leaving it, and of all
+others their mass and the sum of their costs: memory does not grow with m.
 
-If a cell has to give away more than its boundary samples, it gives the same share of each of its other samples. By
-Minkowski's inequality their mean cost to another point x_j is at most ((mean cost to x_i)^(1/p) + |x_i - x_j|)^p. So
-the plan is feasible and its cost an upper bound for every v; a better v only makes the bound tighter.
+If a cell has to give away more, it gives the same share of each of its other samples. By Minkowski's inequality their
+mean cost to another point x_j is at most ((mean cost to x_i)^(1/p) + |x_i - x_j|)^p. So the plan is feasible and its
+cost an upper bound for every v.
 """
 
 from __future__ import annotations

@@ -63,8 +63,7 @@ def fit_potential(points: Points, fresh: FreshRows, cost: Cost, samples: int, en
         return Fitted(v, rows.size, rows.size, rows)
     problem = _problem(points, look, cost)
     found = solve_dual(problem, tolerance=_tolerance(mean, error), start=v, max_steps=100, engine=engine)
-    dual = _semi_dual(points, look, cost, v, engine)
-    loss, seen = found.lower - dual, rows.size + look.size
+    loss, seen = found.lower - make_engine(problem, engine).hard(v).dual, rows.size + look.size
     if loss > LOOSE * error:
         most = min(samples, MOST_ELEMENTS // rows.y.shape[1])
         wanted = min(most, math.ceil(seen * loss / (LOOSE * max(error, 1e-300))))
@@ -98,10 +97,6 @@ def _solved(
         start = found.potential
         found = solve_dual(problem, tolerance=tolerance, start=start, max_steps=100, engine=engine)
     return found.potential, found.lower, error
-
-
-def _semi_dual(points: Points, rows: Rows, cost: Cost, v: Tensor, engine: str) -> float:
-    return make_engine(_problem(points, rows, cost), engine).hard(v).dual
 
 
 def _problem(points: Points, rows: Rows, cost: Cost) -> Problem:

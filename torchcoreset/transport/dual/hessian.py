@@ -197,7 +197,7 @@ class Sparse(Curvature):
         for _ in range(ITERATIONS):
             if not bool(size > target):
                 break
-            image = self._times(direction, diagonal)
+            image = diagonal * direction + self._shift * direction.sum() - self._pairs(direction)
             step = size / (direction @ image)
             solution += step * direction
             residual = residual - step * image
@@ -205,9 +205,6 @@ class Sparse(Curvature):
             size, before = residual @ scaled, size
             direction = scaled + (size / before) * direction
         return solution
-
-    def _times(self, u: Tensor, diagonal: Tensor) -> Tensor:
-        return diagonal * u + self._shift * u.sum() - self._pairs(u)
 
 
 def _product(rows: Tensor, cols: Tensor, weights: Tensor, n: int) -> Callable[[Tensor], Tensor]:

@@ -1,6 +1,6 @@
-"""Entropic transport at a given eta: by Newton and Sinkhorn steps (`sinkhorn`) or geomloss' iteration (`geomloss`).
+"""Entropic transport at a given eta, by Newton and Sinkhorn steps (`sinkhorn`) or geomloss' iteration (`geomloss`).
 
-`evaluation` says what a potential is worth, whoever has found it.
+`evaluation` computes value, marginals and derivatives of the plan that a potential makes.
 """
 
 from .evaluation import Entropic, cost_blocks, displacement_sums

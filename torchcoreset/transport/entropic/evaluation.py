@@ -1,15 +1,14 @@
-"""The entropic plan of a potential: one pass over the samples gives its value, its marginals, and its derivatives.
+"""The plan that a potential makes of entropic transport, from one pass over the samples: value, marginals, derivatives.
 
     x (n, d) points, b (n,)      y (m, d) samples, a (m,)      v (n,) potential      eta regularisation      c cost
-
-Of every potential v the semi-dual of OT_eta = min_pi sum pi c + eta KL(pi | a x b) makes a plan and a value:
 
     f_k = -eta log sum_i b_i exp((v_i - c_ki) / eta)      pi_ki = a_k b_i exp((f_k + v_i - c_ki) / eta)
     D(v) = sum_k a_k f_k + sum_i b_i v_i <= OT_eta        dD/dx_i = sum_k pi_ki grad_x c_ki
 
-The plan's row sums are a; its column sums are b only at the maximum of D, so their distance from b says how far v is
-from it. D errs by the square of that distance and its derivatives by the distance itself, whichever solver found v.
-All of this is float64: at eta far above the costs the exponents differ in their last digits only.
+D is the semi-dual of OT_eta = min_pi sum pi c + eta KL(pi | a x b). The row sums of pi are a; its column sums are b
+only at the maximum of D. D errs by the square of their distance from b and its derivatives by the distance itself,
+whichever solver found v. All of this is float64: at eta far above the costs the exponents differ in their last digits
+only.
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 
     x (n, d) points, b (n,)      y (m, d) samples, a (m,)      v (n,) potential      eta regularisation
 
-Between points and samples the smoothed semi-dual is maximised by the Newton steps of `newton`, with eta falling from
-the scale of the data to the value asked for; those steps converge quadratically where Sinkhorn's iteration needs about
-(cost / eta) of them.
+Between points and samples the smoothed semi-dual is maximised by the steps of `dual.newton`, with eta falling from the
+scale of the data to the value asked for. They converge quadratically; Sinkhorn's iteration needs about cost / eta
+steps.
 
-Of a set with itself both potentials are one, and it is the fixed point of f -> T f, the soft c-transform. The Jacobian
-of T is minus a Markov kernel K, similar to exp(-c / eta), which for 1 <= p <= 2 is positive definite (Schoenberg 1938):
-the residual T f - f is driven by I + K, whose spectrum lies in [1, 2] whatever eta is, and Chebyshev's iteration on
-that interval gains a factor of 5.8 a pass. Averaging f and T f, the usual remedy, gains 2.
+Of a set with itself both potentials are equal, the fixed point of the soft c-transform T. Its Jacobian is minus a
+Markov kernel K, similar to exp(-c / eta), which is positive definite for 1 <= p <= 2 (Schoenberg 1938). So the residual
+T f - f is driven by I + K with a spectrum in [1, 2], whatever eta is. Chebyshev's iteration on that interval gains a
+factor of 5.8 a pass; averaging f and T f, the usual remedy, gains 2.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     i cells (n)      k samples (m)      margin_k what sample k loses by leaving its cell for the second nearest point
 
-Of each cell the samples with the least margin are offered, more where a cell holds far too much or too little. A cell
-that lacks most of its weight may have no boundary at all: its potential is so low that it is nobody's second choice.
-For it those samples are offered that lose least by going there, wherever they are.
+Of each cell the samples with the least margin are offered, more where its excess is large. A cell that lacks most of
+its weight may be the second choice of no sample, because its potential is far too low. To it those samples are offered
+that lose least by going there, wherever they are.
 """
 
 from __future__ import annotations

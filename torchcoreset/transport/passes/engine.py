@@ -2,10 +2,9 @@
 
     x (n, d) points, y (m, d) samples, a (m,) weights      v (n,) potential      eta smoothing      c cost
 
-An engine answers two questions about a potential: which point is nearest to each sample in c - v (`hard`), and how
-mass is shared when the minimum is smoothed (`soft`). Everything else in this package works on their answers, of size
-m, n or n x n. Engines differ in how they reduce the n x m numbers c - v, and in nothing more: this file holds what
-they share, and `choose` makes the one that a problem asks for.
+`Engine` is the interface. For a potential, `hard` finds the nearest point of each sample in c - v, and `soft` how mass
+is shared when the minimum is smoothed; results have size m, n or n x n. Engines differ only in how they reduce the n x
+m numbers c - v. What they share is here; `choose` makes the one that a problem asks for.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The lowest and the second lowest of many rows or columns of numbers, fast.
+"""The lowest and the second lowest of many rows or columns of numbers.
 
 torch finds what a minimum is ten times faster than where it is. Of few points, numbers are arranged in columns, one for
-each sample, for torch reduces many columns side by side: the place of the lowest is found by comparing all with it. Of
-many points they are arranged in rows, which are folded: the minimum over every FOLD-th number leaves FOLD numbers, and
-only among these, and then among those of one column of the fold, is a place sought.
+each sample, since torch reduces many columns side by side; the place of the lowest is found by comparing all with it.
+Of many points they are arranged in rows, which are folded: the minima over every FOLD-th number leave FOLD numbers, and
+a place is sought only among these and then in one column of the fold.
 """
 
 from __future__ import annotations

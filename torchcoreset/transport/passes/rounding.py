@@ -2,10 +2,10 @@
 
     x (n, d) points, y (m, d) samples      v (n,) potential      f_k = min_i [c(y_k, x_i) - v_i]      u unit roundoff
 
-A pass finds a cell for each sample and the margin to the second nearest point, both from rounded numbers. The cost to
-the point of the cell is then computed from differences in float64. Only a point j with f_j <= f_cell could be nearer;
-so c_j <= r = f_cell + max v. Of costs up to there, `Cost.expansion_error` bounds the rounding error e of a computed
-c_j - v_j, so that the true minimum is no less than f_cell - max(0, 2 e - margin).
+A pass finds the cell of each sample and the margin to the second nearest point, from rounded numbers. The cost to the
+point of the cell is then computed from differences in float64. A point j can be nearer only if c_j <= r = f_cell + max
+v. `Cost.expansion_error` bounds the rounding error e of c_j - v_j for costs up to r, so that the true minimum is no
+less than f_cell - max(0, 2 e - margin).
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     c_ki cost of sample k and its candidate point i      v (n,) potential      eta smoothing      e entries of all lists
 
-Once eta is small, a sample is undecided between a few of many points. One pass over all of them finds those, and every
-later pass takes as many steps as there are entries, without any distance. The lists hold the semi-dual of a transport
-restricted to them, concave as the whole one. They guide Newton's steps; no bound is ever taken from them.
+Once eta is small, a sample is undecided between few points. One pass over all points finds these; later passes cost as
+much as there are entries, and compute no distances. The semi-dual of the transport restricted to the lists is concave
+too. It guides Newton's steps; bounds are never taken from it.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 """The ranks of a process group: what they say to each other, and what happens when one of them falls silent.
 
-Every rank holds some of the samples and all of the points. Sums over samples are added up over the ranks, in float64
-and in one message; rows that all need are gathered in the order of the ranks. Each rank then goes on with the same
-numbers, bit for bit, so that all take the same decisions: ranks must run the same software on the same kind of device.
+Every rank holds all points and some of the samples. Sums over samples are added up over the ranks, in float64 and one
+message; rows that all need are gathered in the order of the ranks. All ranks go on with the same numbers, bit for bit,
+and so take the same decisions: they must run the same software on the same kind of device.
 
-A call begins with `agree`: each rank checks its own inputs and tells the others how that went. So bad input on one
-rank, such as an empty batch, is an error on all of them, and no rank waits for a sum that never comes. So are settings
-that differ, with which the ranks would part ways in the middle. Sums that a rank can form before it has heard from the
-others ride in that message, which is as long for all calls. A rank that does not call at all is noticed by the group's
-own timeout.
+A call begins with `agree`: each rank checks its inputs and tells the others how that went. So bad input on one rank, or
+other settings, is an error on all, and no rank waits for a sum that never comes. Sums that are known by then ride in
+that message, which is as long for all calls. A rank that does not call at all is noticed by the group's timeout.
 """
 
 from __future__ import annotations
@@ -171,8 +169,9 @@ def agree(
         told[3 : 3 + len(numbers)] = numbers
     except Exception as failure:
         error = failure
-    written = _written(settings or {})
-    told[:3] = told.new_tensor([CALLS.index(call), error is not None, _fingerprint(written)])
+    written = "\n".join(f"{name}={_text_of(value)}" for name, value in (settings or {}).items())
+    digest = hashlib.blake2b(written.encode(), digest_size=6).digest()  # 48 bits, which float64 holds
+    told[:3] = told.new_tensor([CALLS.index(call), error is not None, int.from_bytes(digest, "big")])
     table = ranks.table(told)
     calls, failed = table[:, 0].long().tolist(), table[:, 1].nonzero()[:, 0].tolist()
     if len(set(calls)) > 1:
@@ -217,21 +216,12 @@ def _raise(error: Exception) -> NoReturn:
     raise error
 
 
-def _written(settings: Mapping[str, Any]) -> str:
-    """Settings as a text: a line for each, in which equal numbers look alike whatever their type."""
-    return "\n".join(f"{name}={_text_of(value)}" for name, value in settings.items())
-
-
 def _text_of(value: Any) -> str:
+    """A setting as text, in which equal numbers look alike whatever their type."""
     if not is_real(value):
         return repr(value)
     number = float(value)
     return repr(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
-
-
-def _fingerprint(text: str) -> int:
-    """A number of 48 bits, which float64 holds, that changes with the text."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest(), "big")
 
 
 def _difference(texts: Sequence[str]) -> str:

@@ -2,10 +2,10 @@
 
     x (n, d) points      y (m, d) this rank's samples of M in all, a (m,) their weights; the weights of all sum to 1
 
-What is large stays where it is: a pass goes over the rank's own samples, and its n + 1 sums are added up. What is small
-is gathered, and every rank computes it alike: subsamples, and the samples that may have to change cell. Subsamples are
-picked by a sample's number among all, so that they are the rows that one process would pick from the union in the order
-of the ranks, and all that follows is the same to rounding.
+A pass goes over the rank's own samples, and its n + 1 sums are added up. Subsamples and the samples that may change
+cell are gathered, and every rank computes the same with them. Subsamples are picked by a sample's number among all:
+they are the rows that one process would pick from the union in the order of the ranks, so that all that follows is the
+same to rounding.
 """
 
 from __future__ import annotations

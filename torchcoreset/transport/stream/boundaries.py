@@ -1,14 +1,12 @@
-"""How a potential must change with the points, so that the cells stay where they are.
+"""How a potential changes with the points, so that the cells stay where they are.
 
     x (n, d) points      dx (n, d) their motion      v (n,) potential      W (n, n) mass per cost between two cells
 
-Cells i and j meet where c(z, x_i) - v_i = c(z, x_j) - v_j. That boundary stays if v_i - v_j changes as the two
-costs do, dc_ij - dc_ji with dc_ij = grad_{x_i} c(z_ij, x_i) . dx_i; all pairs at once, weighted by the curvature that
-joins them, give a linear system with the curvature itself: H dv = sum_j W_ij (dc_ij - dc_ji). Where on a boundary its
-samples lie is not remembered: z_ij is taken on the line from x_i to x_j, where the faces of cells are met on average.
-
-On the line this is exact to first order, and so is a shift of all points for p = 2 if the boundaries' samples lie
-around those lines. What is left over, the steps on batches correct.
+Cells i and j meet where c(z, x_i) - v_i = c(z, x_j) - v_j. That boundary stays if v_i - v_j changes as the costs do, by
+dc_ij - dc_ji with dc_ij = grad_{x_i} c(z_ij, x_i) . dx_i. All pairs, weighted by the curvature between them, give a
+linear system with the curvature itself: H dv = sum_j W_ij (dc_ij - dc_ji). Where on a boundary its samples lie is not
+remembered: z_ij is taken on the line from x_i to x_j. This is exact to first order on the line, and for a shift of all
+points if p = 2 and the samples of each boundary lie around that line. Steps on batches correct the rest.
 """
 
 from __future__ import annotations

@@ -2,11 +2,10 @@
 
     y (m, d) a batch, a (m,)      f (m, 2 d) features of its samples: y - o and its square, o the first batch's mean
 
-The mean of each feature over the last batches is compared with its mean over all that are remembered, in standard
-errors. Both variances are estimated and the larger one taken, so that one outlier does not look like a change. A shift
-of a mean or of a spread shows; a change that keeps those of every column does not: it is met by the cells' masses alone
-(`update.chi_square`), and shown as a lag. Samples that depend on each other, such as those of a Markov chain, look like
-a drift.
+The mean of each feature over the last batches is compared with that over all batches remembered, in standard errors.
+The larger of both variances is taken, so that one outlier does not look like a change. Shifts of a mean or a spread are
+seen. A change that keeps those of every column is not; `update.chi_square` sees it in the masses of the cells, and it
+is shown as a lag. Samples that depend on each other, such as a Markov chain's, look like a drift.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ REMAINS = 1 / RECENT / 2  # batches that the long mean counts as after a drift
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moments:
+class FeatureMoments:
     """What the test remembers, float64; tensors are replaced and never written to."""
 
     origin: Tensor  # (d,) from which features are measured
@@ -45,13 +44,15 @@ def features(samples: Tensor, mean: Callable[[Tensor], Tensor], origin: Tensor) 
     return torch.cat((first, second, second, fourth)).view(2, -1)
 
 
-def first_moments(origin: Tensor, means: Tensor, size: float) -> Moments:
+def first_moments(origin: Tensor, means: Tensor, size: float) -> FeatureMoments:
     """What a first batch leaves behind: its mean (d,), and its `features` about that."""
     spans = origin.new_tensor([1.0, 1 / size, 1 / size])
-    return Moments(origin=origin.clone(), long=means.clone(), recent=means.clone(), spans=spans)
+    return FeatureMoments(origin=origin.clone(), long=means.clone(), recent=means.clone(), spans=spans)
 
 
-def watched(moments: Moments, means: Tensor, size: float, share: float, forgetting: float) -> tuple[Moments, bool]:
+def watched(
+    moments: FeatureMoments, means: Tensor, size: float, share: float, forgetting: float
+) -> tuple[FeatureMoments, bool]:
     """What is remembered after a batch, and whether the stream has moved.
 
     `means` are the `features` of the batch, of an effective sample size, and `share` is what it is of an average batch.
@@ -69,7 +70,7 @@ def watched(moments: Moments, means: Tensor, size: float, share: float, forgetti
     if has_moved:  # what was long ago says nothing any more
         long, long_noise, age = recent.clone(), recent_noise, min(age, REMAINS)
     spans = moments.spans.new_tensor([age, long_noise, recent_noise])
-    return Moments(origin=moments.origin, long=long, recent=recent, spans=spans), has_moved
+    return FeatureMoments(origin=moments.origin, long=long, recent=recent, spans=spans), has_moved
 
 
 def far_apart(long: Tensor, recent: Tensor, noise: float) -> bool:

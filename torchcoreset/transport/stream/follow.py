@@ -15,7 +15,7 @@ from ..problem import Problem
 from ..result import Coupling
 from ..support import c_transform, extend, restrict
 from .batch import BatchCells, effective_size, evaluate_batch, smoothed, unseen_cells
-from .drift import Moments, features, first_moments, watched
+from .drift import FeatureMoments, features, first_moments, watched
 from .state import StreamState
 from .update import advance, advect, begin, forget, is_due
 
@@ -53,7 +53,7 @@ _REMEDIES = {
 
 
 RUNNING = tuple(field.name for field in fields(StreamState))
-MOMENTS = tuple(field.name for field in fields(Moments))
+MOMENTS = tuple(field.name for field in fields(FeatureMoments))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class Memory:
     """All that is remembered of a stream."""
 
     running: StreamState  # the potential and its curvature
-    moments: Moments  # of the samples, for the drift test
+    moments: FeatureMoments  # of the samples, for the drift test
     # (2,) number of the last batch that showed a drift, and of the batch that began the last run of such, or zeros.
     drifts: Tensor
 
@@ -78,7 +78,7 @@ class Memory:
         """The same back."""
         return cls(
             running=StreamState(**{name: tensors[name] for name in RUNNING}),
-            moments=Moments(**{name: tensors[name] for name in MOMENTS}),
+            moments=FeatureMoments(**{name: tensors[name] for name in MOMENTS}),
             drifts=tensors["drifts"],
         )
 

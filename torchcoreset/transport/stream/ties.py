@@ -2,15 +2,11 @@
 
     y (m, d) samples, a (m,)      x (n, d) points, b (n,)      v (n,) potential      tie_tolerance, of the cost
 
-Rows that repeat are atoms of their distribution, and at the best potential atoms lie on the boundaries between cells;
-so do all samples of points that coincide. A split of such a sample costs the same whatever the shares, but only the
-shares of a plan give the gradient of the distance. To send it whole to any one of its points lets the potential jump
-to and fro, and points with it. So samples within the tolerance are shared: what their cells hold beyond b goes, over
-such samples alone, to the cells that lack it. Any plan over them with the right masses is optimal up to the tolerance,
-and so is the mean of these, once the potential gives the right masses in the mean.
-
-Each sample is split as seldom as paths of augmentation split it: equal shares for all would keep points together that
-had better part.
+Rows that repeat are atoms, which lie on the boundaries between cells at the best potential; so do all samples of points
+that coincide. Only the shares of a plan give the gradient of the distance. If such samples went whole to one point
+each, potential and points would jump to and fro. So the excess of the cells goes, over samples within the tolerance
+alone, to the cells that lack mass. Each sample is split as seldom as augmenting paths split it: equal shares for all
+would keep points together that should part.
 """
 
 from __future__ import annotations

@@ -3,23 +3,17 @@
     x (n, d) points, b (n,)      y (m, d) a batch, a (m,)      v (n,) potential      q (n,) mass of the batch's cells
     H (n, n) running average of gram / eta      eta smoothing of the curvature      age batches that are remembered
 
-The semi-dual of a distribution is the mean of those of its batches. At a potential that a batch has had no part in,
-the batch's value and gradients are therefore unbiased: those of D(v) <= W_p^p, which is W_p^p at the best v. Each batch
-is first measured at the potential of those before it, and then moves it by
+Each batch is measured at the potential of those before it, where its value and gradients are unbiased estimates of
+those of D(v) <= W_p^p. Then it moves the potential by v += 3 / (age + 2) H^-1 (b - q).
 
-    v += 3 / (age + 2) H^-1 (b - q).
-
-Only the curvature is smoothed. The cells are hard, so the limit is the potential of the exact problem. Where atoms lie
-on their boundaries (`ties`), samples are shared within a tolerance that shrinks like the gain, and eta grows whenever
-the potential lags. When the points have moved since the last batch, v is advected with them first (`boundaries`): else
-each step of an optimizer would unbalance the cells again, and a gain that falls would not catch up.
-
-Measured on N(0, 1), n = 10, batches of 20, points by SGD: see CHANGELOG.
+Only the curvature is smoothed: the cells are hard, so the limit is the potential of the exact problem. Where atoms lie
+on boundaries (`ties`), samples are shared within a tolerance that shrinks with the gain, and eta grows whenever the
+potential lags. When the points have moved, v is first advected with them (`boundaries`): else each step of an optimizer
+would unbalance the cells, and a falling gain would not catch up.
 
 Source: Bercu, Bigot, Gadat, Siviero (2023), "A stochastic Gauss-Newton algorithm for regularized semi-discrete optimal
-transport", Information and Inference 12 (1), 390-447: second-order steps on a running curvature. They average squares
-of gradients, of a smoothed dual; here it is the Hessian that is averaged, and only it is smoothed. The gain: Polyak and
-Juditsky (1992).
+transport", Information and Inference 12 (1), 390-447. Differs from it in that the Hessian is averaged, not squares of
+gradients, and only the Hessian is smoothed. The gain: Polyak and Juditsky (1992).
 """
 
 from __future__ import annotations
