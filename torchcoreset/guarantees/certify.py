@@ -174,17 +174,9 @@ class Pass:
     weights: Tensor | None  # (k,) of all rows that were used, on all ranks; None if the source has none
 
 
-@dataclass(frozen=True)
-class Batch:
-    """One batch of fresh samples, in their own coordinates and in those of the engine."""
-
-    rows: Tensor  # (k, d) as the source gave them
-    mass: Tensor  # (k,) their weights, of any scale
-    cells: LaguerreCells  # their Laguerre cells
-
-
-# With a map: what it makes of the samples of a batch, (k, d'), and the costs to the image of each one's point, (k,).
-Visit = Callable[[Batch], "tuple[Tensor, Tensor] | None"]
+# From a batch of fresh rows and their cells; with a map: what it makes of the samples, (k, d'), and the costs to the
+# image of each one's point, (k,).
+Visit = Callable[[Rows, LaguerreCells], "tuple[Tensor, Tensor] | None"]
 Look = Callable[[Fitted, FreshRows], Visit]
 
 
@@ -288,16 +280,16 @@ def _seen(
     visit: Visit | None,
 ) -> Iterator[CellRows]:
     """The samples of each batch with their cells, after f_v of them has entered the moments."""
-    for rows, mass in batches:
-        check_dimension(points, rows)
+    for rows in batches:
+        check_dimension(points, rows.y)
         # In float64: a cell that float32 takes for the nearest one would put the lower end too high.
-        problem = make_problem(points.x, rows, cost, points.b, dtype=torch.float64)
+        problem = make_problem(points.x, rows.y, cost, points.b, dtype=torch.float64)
         cells = make_engine(problem, engine).hard(v)
         if bound is not None:
             check_costs(problem, bound)
-        moments.add(cells.cost - v[cells.cell], mass)
-        found = visit(Batch(rows, mass, cells)) if visit is not None else None
-        yield cell_rows(rows.double(), mass, cells, *(found or ()))
+        moments.add(cells.cost - v[cells.cell], rows.w)
+        found = visit(rows, cells) if visit is not None else None
+        yield cell_rows(rows.y.double(), rows.w, cells, *(found or ()))
 
 
 def make_certificate(passed: Pass, cost: Cost, confidence: float, bound: float | None) -> Certificate:

@@ -34,12 +34,12 @@ from ..modes import solver_modes
 from ..sources import make_generator
 from ..tensors import check_count, described
 from ..transport import DISTANCE, make_problem
-from ..transport.passes import EngineName, make_engine
+from ..transport.passes import EngineName, LaguerreCells, make_engine
 from ..transport.ranks import Ranks, agree, as_ranks, fingerprint, told_to
 from .bounds import WeightedMoments, hall, size_of
 from .certificate import Certificate
-from .certify import FEWEST, Batch, check_settings, inputs, make_certificate, one_pass
-from .evaluation import WHY, Fitted, FreshRows
+from .certify import FEWEST, check_settings, inputs, make_certificate, one_pass
+from .evaluation import WHY, Fitted, FreshRows, Rows
 from .maps import Map, at_rest, values_of
 from .points import Points
 
@@ -196,7 +196,7 @@ class _DoubleSample:
         self.plain, self.proxy = WeightedMoments(), WeightedMoments()
         self.called: list[tuple[Tensor, Tensor, Tensor]] = []  # weights, f and g where f was called
 
-    def start(self, fitted: Fitted, fresh: FreshRows) -> Callable[[Batch], None]:
+    def start(self, fitted: Fitted, fresh: FreshRows) -> Callable[[Rows, LaguerreCells], None]:
         """Find beta on samples that the estimate does not see."""
         self.calls = fresh.share(self.calls)
         rows = fitted.rows.part(slice(PILOT))
@@ -204,15 +204,15 @@ class _DoubleSample:
         self.beta = _regression(values_of(self.f, rows.y), self.at_points[cells.cell], rows.w)
         return self.visit
 
-    def visit(self, batch: Batch) -> None:
+    def visit(self, rows: Rows, cells: LaguerreCells) -> None:
         """Count in a batch; f is called until the calls are used up."""
-        proxy = self.at_points[batch.cells.cell]
-        self.proxy.add(proxy, batch.mass)
+        proxy = self.at_points[cells.cell]
+        self.proxy.add(proxy, rows.w)
         left = self.calls - self.plain.count
         if left > 0:
-            values = values_of(self.f, batch.rows[:left])
-            self.plain.add(values, batch.mass[:left])
-            self.called.append((batch.mass[:left], values, proxy[:left]))
+            values = values_of(self.f, rows.y[:left])
+            self.plain.add(values, rows.w[:left])
+            self.called.append((rows.w[:left], values, proxy[:left]))
 
     def join(self, ranks: Ranks) -> None:
         """Take in the samples of all ranks."""

@@ -27,12 +27,12 @@ from ..modes import solver_modes
 from ..sources import make_generator
 from ..tensors import described
 from ..transport import Cost, as_cost, make_problem, solve
-from ..transport.passes import EngineName, make_engine
+from ..transport.passes import EngineName, LaguerreCells, make_engine
 from ..transport.ranks import Ranks, agree, as_ranks, fingerprint, told_to
 from .bounds import WeightedMoments
 from .certificate import Certificate
-from .certify import Batch, Pass, check_settings, inputs, make_certificate, one_pass
-from .evaluation import WHY, Fitted, FreshRows
+from .certify import Pass, check_settings, inputs, make_certificate, one_pass
+from .evaluation import WHY, Fitted, FreshRows, Rows
 from .lipschitz import lipschitz_constant
 from .maps import Map, at_rest, image_of
 from .points import Points
@@ -145,21 +145,21 @@ class _Images:
         self.moments = WeightedMoments()
         self.w = self.mass = torch.zeros_like(image.b)
 
-    def start(self, fitted: Fitted, fresh: FreshRows) -> Callable[[Batch], tuple[Tensor, Tensor]]:
+    def start(self, fitted: Fitted, fresh: FreshRows) -> Callable[[Rows, LaguerreCells], tuple[Tensor, Tensor]]:
         """Solve for the potential of the images, on those of the samples that the other potential comes from."""
         rows = image_of(self.network, fitted.rows.y, "network")
         problem = make_problem(self.image.x, rows, self.cost, self.image.b, fitted.rows.w)
         self.w = solve(problem, tolerance=1e-3, exact=False, start=None, max_steps=100, engine=self.engine).potential
         return self.visit
 
-    def visit(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def visit(self, rows: Rows, cells: LaguerreCells) -> tuple[Tensor, Tensor]:
         """The images of a batch, and the cost between each and the image of its sample's point."""
-        rows = image_of(self.network, batch.rows, "network")
-        problem = make_problem(self.image.x, rows, self.cost, self.image.b, dtype=torch.float64)
-        cells = make_engine(problem, self.engine).hard(self.w)
-        self.moments.add(cells.cost - self.w[cells.cell], batch.mass)
-        self.mass = self.mass + mass_by_cell(cells.cell, batch.mass, len(self.w))
-        return rows.double(), self.cost.paired(rows, self.image.x[batch.cells.cell])
+        images = image_of(self.network, rows.y, "network")
+        problem = make_problem(self.image.x, images, self.cost, self.image.b, dtype=torch.float64)
+        found = make_engine(problem, self.engine).hard(self.w)
+        self.moments.add(found.cost - self.w[found.cell], rows.w)
+        self.mass = self.mass + mass_by_cell(found.cell, rows.w, len(self.w))
+        return images.double(), self.cost.paired(images, self.image.x[cells.cell])
 
     def join(self, ranks: Ranks) -> None:
         """Take in the samples of all ranks."""

@@ -21,6 +21,8 @@ LADDER = (10, 20, 40)  # sizes that the law is fitted to
 SPARE = 1.05  # times the points that the fit asks for, since it errs
 TAILS = 0.5  # part of the cost in a tenth of the cells; beyond it a warning says that the law may not hold
 
+Tried = list[tuple[int, Certificate]]  # sizes and their certificates, in the order of trying
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SizeResult:
@@ -105,119 +107,97 @@ def size_for(
     check_count(samples, "samples")
     check_confidence(confidence)
     build, fresh = _separate(as_source(source))
-    each = 1 - (1 - confidence) / max_builds
-    search = _Search(epsilon, build, fresh, p, each, samples, make_generator(seed))
-    ladder = [size for size in LADDER if size <= max_size] or [max_size]
-    for size in ladder[:max_builds]:
-        if search.attempt(size):
-            break
-    while len(search.tried) < max_builds:
-        proposal = search.propose(max_size)
-        if proposal is None:
-            break
-        search.attempt(proposal)
-    return search.result(max_size)
+    each, generator = 1 - (1 - confidence) / max_builds, make_generator(seed)
+    tried: Tried = []
+    coresets: list[Coreset] = []
 
-
-class _Search:
-    """Sizes tried so far, and what they say about others."""
-
-    def __init__(
-        self, epsilon: float, build: Source, fresh: Source, p: float, confidence: float, samples: int, rng: Generator
-    ) -> None:
-        self.epsilon, self.build, self.fresh, self.p = epsilon, build, fresh, p
-        self.confidence, self.samples, self.rng = confidence, samples, rng
-        self.tried: list[tuple[int, Certificate]] = []
-        self.coresets: list[Coreset] = []
-
-    def attempt(self, size: int) -> bool:
+    def attempt(size: int) -> bool:
         """Build and certify this many points; whether they reach epsilon."""
         # Of a source that has an end, what any build holds: a file may be larger than memory.
-        most = None if self.build.size is not None else max(self.samples, 200 * size)
-        coreset = build_coreset(
-            self.build, size, p=self.p, samples=most, tolerance=3e-3, seed=self.rng, progress=False
-        ).coreset
-        found = certify(coreset, self.fresh, self.p, self.confidence, self.samples, seed=self.rng)
-        self.tried.append((size, found))
-        self.coresets.append(coreset)
-        return found.upper <= self.epsilon
+        most = None if build.size is not None else max(samples, 200 * size)
+        built = build_coreset(build, size, p=p, samples=most, tolerance=3e-3, seed=generator, progress=False)
+        tried.append((size, certify(built.coreset, fresh, p, each, samples, seed=generator)))
+        coresets.append(built.coreset)
+        return tried[-1][1].upper <= epsilon
 
-    @property
-    def enough(self) -> int | None:
-        """The smallest size that reached epsilon."""
-        return min((size for size, found in self.tried if found.upper <= self.epsilon), default=None)
+    ladder = [size for size in LADDER if size <= max_size] or [max_size]
+    for size in ladder[:max_builds]:
+        if attempt(size):
+            break
+    while len(tried) < max_builds and (proposal := _proposal(tried, epsilon, max_size)) is not None:
+        attempt(proposal)
+    enough, law = _enough(tried, epsilon), _law(tried)
+    # The smallest size that is enough, or else the one with the lowest upper end.
+    best = min(range(len(tried)), key=lambda k: tried[k][1].upper if enough is None else tried[k][0] != enough)
+    found = tried[best][1]
+    _warn_of_tails(found)
+    if enough is None:
+        message = _out_of_reach(epsilon, tried[best][0], found, law, max_size)
+    else:
+        message = f"{enough} points are within {found.upper:.4g} <= {epsilon:g} (W_{p:g}), certified"
+    return SizeResult(
+        size=enough,
+        certificate=found,
+        coreset=coresets[best],
+        epsilon=epsilon,
+        growth=law,
+        tried=tried,
+        message=message,
+    )
 
-    @property
-    def lacking(self) -> int:
-        """The largest size that did not."""
-        return max((size for size, found in self.tried if found.upper > self.epsilon), default=0)
 
-    def growth(self) -> Growth | None:
-        """The law fitted to the upper ends, which is what has to reach epsilon."""
-        found = {size: certificate.upper for size, certificate in self.tried if certificate.upper > 0}
-        return fit_growth(list(found), list(found.values())) if len(found) > 1 else None
+def _enough(tried: Tried, epsilon: float) -> int | None:
+    """The smallest size that reached epsilon."""
+    return min((size for size, found in tried if found.upper <= epsilon), default=None)
 
-    def propose(self, max_size: int) -> int | None:
-        """The size to try next: what the law asks for, between one that is too small and one that is enough."""
-        law, enough, lacking = self.growth(), self.enough, self.lacking
-        if enough is not None and enough - lacking <= max(1, enough // 20):
-            return None
-        if enough is not None:
-            # Without a law halve the interval; with one go where it points, but never outside.
-            wanted = (enough + lacking) / 2 if law is None else law.size(self.epsilon)
-            return min(max(math.ceil(wanted), lacking + 1), enough - 1)
-        if law is None:
-            return 2 * lacking if 2 * lacking <= max_size else None
-        wanted = max(law.size(self.epsilon) * SPARE, lacking * SPARE)
-        if wanted > max_size:
-            return None if math.isinf(wanted) or lacking >= max_size or wanted > 2 * max_size else max_size
-        return max(math.ceil(wanted), lacking + 1)
 
-    def result(self, max_size: int) -> SizeResult:
-        """The answer, and in words."""
-        enough, law = self.enough, self.growth()
-        sizes = [size for size, _ in self.tried]
-        best = (
-            sizes.index(enough) if enough is not None else min(range(len(sizes)), key=lambda i: self.tried[i][1].upper)
+def _law(tried: Tried) -> Growth | None:
+    """The law fitted to the upper ends, which is what has to reach epsilon."""
+    found = {size: certificate.upper for size, certificate in tried if certificate.upper > 0}
+    return fit_growth(list(found), list(found.values())) if len(found) > 1 else None
+
+
+def _proposal(tried: Tried, epsilon: float, max_size: int) -> int | None:
+    """The size to try next: what the law asks for, between one that is too small and one that is enough."""
+    law, enough = _law(tried), _enough(tried, epsilon)
+    lacking = max((size for size, found in tried if found.upper > epsilon), default=0)
+    if enough is not None and enough - lacking <= max(1, enough // 20):
+        return None
+    if enough is not None:
+        # Without a law halve the interval; with one go where it points, but never outside.
+        wanted = (enough + lacking) / 2 if law is None else law.size(epsilon)
+        return min(max(math.ceil(wanted), lacking + 1), enough - 1)
+    if law is None:
+        return 2 * lacking if 2 * lacking <= max_size else None
+    wanted = max(law.size(epsilon) * SPARE, lacking * SPARE)
+    if wanted > max_size:
+        return None if math.isinf(wanted) or lacking >= max_size or wanted > 2 * max_size else max_size
+    return max(math.ceil(wanted), lacking + 1)
+
+
+def _out_of_reach(epsilon: float, size: int, found: Certificate, law: Growth | None, max_size: int) -> str:
+    best = f"{epsilon:g} was not reached: {size} points are certified within {found.upper:.4g}"
+    wanted = math.inf if law is None else law.size(epsilon)
+    if found.lower <= epsilon:
+        return f"{best}, but may be as near as {found.lower:.4g}: more samples would tell"
+    if law is None or math.isinf(wanted):
+        return f"{best}, and the distance does not fall with more points"
+    if wanted <= max_size:
+        return f"{best}; about {wanted:.0f} points should do: allow more builds (max_builds)"
+    return (
+        f"{best}; by W = {law.constant:.3g} n^(-1/{law.dimension:.2g}) it takes about {wanted:.3g} points, and "
+        f"max_size is {max_size}"
+    )
+
+
+def _warn_of_tails(found: Certificate) -> None:
+    if found.concentration > TAILS and len(found.cell_mass) >= 10:
+        message = (
+            f"source: a tenth of the cells carries {found.concentration:.0%} of the cost: the tails decide, and "
+            "points of equal weight reach them slowly, so that more points help less than the fit says. Clip or "
+            "transform the tails, use p=1, or give the points weights."
         )
-        found = self.tried[best][1]
-        self._warn_of_tails(found)
-        if enough is not None:
-            message = f"{enough} points are within {found.upper:.4g} <= {self.epsilon:g} (W_{self.p:g}), certified"
-        else:
-            message = self._out_of_reach(sizes[best], found, law, max_size)
-        return SizeResult(
-            size=enough,
-            certificate=found,
-            coreset=self.coresets[best],
-            epsilon=self.epsilon,
-            growth=law,
-            tried=self.tried,
-            message=message,
-        )
-
-    def _out_of_reach(self, size: int, found: Certificate, law: Growth | None, max_size: int) -> str:
-        best = f"{self.epsilon:g} was not reached: {size} points are certified within {found.upper:.4g}"
-        wanted = math.inf if law is None else law.size(self.epsilon)
-        if found.lower <= self.epsilon:
-            return f"{best}, but may be as near as {found.lower:.4g}: more samples would tell"
-        if law is None or math.isinf(wanted):
-            return f"{best}, and the distance does not fall with more points"
-        if wanted <= max_size:
-            return f"{best}; about {wanted:.0f} points should do: allow more builds (max_builds)"
-        return (
-            f"{best}; by W = {law.constant:.3g} n^(-1/{law.dimension:.2g}) it takes about {wanted:.3g} points, and "
-            f"max_size is {max_size}"
-        )
-
-    def _warn_of_tails(self, found: Certificate) -> None:
-        if found.concentration > TAILS and len(found.cell_mass) >= 10:
-            message = (
-                f"source: a tenth of the cells carries {found.concentration:.0%} of the cost: the tails decide, and "
-                "points of equal weight reach them slowly, so that more points help less than the fit says. Clip or "
-                "transform the tails, use p=1, or give the points weights."
-            )
-            warn_user(UserWarning(message))
+        warn_user(UserWarning(message))
 
 
 def _separate(source: Source) -> tuple[Source, Source]:

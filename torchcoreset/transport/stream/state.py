@@ -75,7 +75,7 @@ class StreamState:
 
     potential: Tensor  # (n,) v, centred
     curvature: Tensor  # (n, n) running average of gram / eta, with max(b, q) / eta on the diagonal
-    # (n, n) and (n, d): how the cells' boundaries move with the points, see `Boundaries`
+    # (n, n) and (n, d): how the cells' boundaries move with the points, see `boundaries_of`
     coupling: Tensor
     pull: Tensor
     anchor: Tensor  # (n, d) the points that v belongs to

@@ -29,7 +29,7 @@ from ..dual import UNDECIDED, coarse_potential, eps_scaling
 from ..passes import Engine
 from ..problem import Problem
 from .batch import FINE, BatchCells, Smoothed, effective_size, least_smoothing, part_of, repeated, scale_of
-from .boundaries import Boundaries, boundaries_of, boundary_drift
+from .boundaries import boundaries_of, boundary_drift
 from .state import Counters, StreamState
 
 CURVATURE_DECAY = 0.8  # exponent of the age in the weight of a new curvature: below 1, so that it follows the points
@@ -71,14 +71,14 @@ def begin(engine: Engine, points: Tensor, mean: float) -> StreamState:
     anchor = _copied(points)
     v = v - problem.b @ v
     curvature = with_diagonal(gram / eta, problem.b / eta)
-    boundaries = boundaries_of(curvature, v, anchor, problem.cost)
+    coupling, pull = boundaries_of(curvature, v, anchor, problem.cost)
     size = effective_size(problem)
     counters = Counters(
         p=problem.cost.p, batches=1, samples=size, age=1, eta=eta, softness=softness, renewed=1,
         noise=0, mean=mean, square=0, mean_noise=0, lagged=0, forgetting=0, atoms=atoms,
     )  # fmt: skip
     return StreamState(
-        potential=v, curvature=curvature, coupling=boundaries.coupling, pull=boundaries.pull, anchor=anchor,
+        potential=v, curvature=curvature, coupling=coupling, pull=pull, anchor=anchor,
         residual=zeros.clone(), overdue=zeros.clone(), counters=counters.to_tensor(v),
     )  # fmt: skip
 
@@ -97,7 +97,7 @@ def advect(running: StreamState, points: Tensor, b: Tensor) -> StreamState | Non
     shift = anchor - running.anchor
     v = running.potential
     if len(v) > 1:
-        wanted = boundary_drift(Boundaries(running.coupling, running.pull), running.anchor, shift)
+        wanted = boundary_drift(running.coupling, running.pull, running.anchor, shift)
         v = v + _step(running, wanted, running.numbers.width)
     offset = float(b @ v)
     if not math.isfinite(offset):
@@ -203,8 +203,8 @@ def _renewed(running: StreamState, now: Counters, renewal: Smoothed, mass: Tenso
         renewed=now.age,
         atoms=renewal.atoms,
     )
-    boundaries = boundaries_of(curvature, running.potential, running.anchor, as_cost(now.p))
-    return replace(running, curvature=curvature, coupling=boundaries.coupling, pull=boundaries.pull), now
+    coupling, pull = boundaries_of(curvature, running.potential, running.anchor, as_cost(now.p))
+    return replace(running, curvature=curvature, coupling=coupling, pull=pull), now
 
 
 def with_diagonal(gram: Tensor, diagonal: Tensor) -> Tensor:
