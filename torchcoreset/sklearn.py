@@ -114,9 +114,6 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             y: ignored, as pipelines pass it.
             sample_weight: (rows,) non-negative weights; equal if None. Only shares matter here; an interval for fresh
                 rows, `certify(model.points_, as_source(X, sample_weight))`, also asks what a weight means.
-
-        Returns:
-            The estimator itself.
         """
         self._validate_params()
         X, mass = self._rows(X, sample_weight, reset=True)
@@ -151,9 +148,6 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             X: (rows, d) numbers, at least one row; 20 or more a batch do best.
             y: ignored.
             sample_weight: (rows,) weights of the rows of this batch; equal if None.
-
-        Returns:
-            The estimator itself.
 
         Raises:
             ValueError: unusable rows; or `n_points` or `p` is not what the points belong to.

@@ -110,9 +110,6 @@ def expectation_error(
             Besides, f is called at the points and at up to 1000 other samples.
         lipschitz: a constant L with |f(s) - f(t)| <= L |s - t|, for the bound L W_1.
 
-    Returns:
-        `ExpectationError`.
-
     Raises:
         TypeError, ValueError, RankError: as for `certify`; f gives anything but one finite number a row.
 

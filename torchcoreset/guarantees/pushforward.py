@@ -89,9 +89,6 @@ def certify_pushforward(
             gradients, and left as it was. It must be deterministic.
         lipschitz: a Lipschitz constant of f, if you know one; None computes it for a `Sequential` of known layers.
 
-    Returns:
-        `PushforwardCertificate`.
-
     Raises:
         TypeError, ValueError, RankError: as for `certify`; the map gives another number of rows, or NaN.
 

@@ -182,11 +182,7 @@ class CoresetLoss(nn.Module):
 
     @outside_compile
     def forward(
-        self,
-        points: Tensor,
-        samples: Tensor,
-        point_weights: Tensor | None = None,
-        sample_weights: Tensor | None = None,
+        self, points: Tensor, samples: Tensor, point_weights: Tensor | None = None, sample_weights: Tensor | None = None
     ) -> Tensor:
         """The divergence between points (n, d) and samples (m, d); all else as in its function."""
         if isinstance(self.settings, OnlineSettings):

@@ -72,8 +72,7 @@ def energy_distance(
         points: (n, d) floating, or (n,) when d = 1.
         samples: (m, d), or (m,) when d = 1, of any real dtype, on the same device.
         p: power of the distance in [1, 2]. At 2 it is |E X - E Y|^2, which any points of the right mean make zero.
-        point_weights: (n,) non-negative, any positive sum; equal if None.
-        sample_weights: (m,) non-negative, any positive sum; equal if None.
+        point_weights, sample_weights: (n,) and (m,), non-negative, any positive sum; equal if None.
         constant: include the term of the samples with themselves, m x m work. Without it the value is too large by a
             constant and the gradients in the points are the same.
 
@@ -116,8 +115,7 @@ def mmd(
     Args:
         points: (n, d) floating, or (n,) when d = 1.
         samples: (m, d), or (m,) when d = 1, of any real dtype, on the same device.
-        point_weights: (n,) non-negative, any positive sum; equal if None.
-        sample_weights: (m,) non-negative, any positive sum; equal if None.
+        point_weights, sample_weights: (n,) and (m,), non-negative, any positive sum; equal if None.
         kernel: "gaussian" exp(-|x - y|^2 / (2 blur^2)), "laplace" exp(-|x - y| / blur), or a function of float64 rows
             (k, d) and (l, d) that gives the (k, l) values of a symmetric kernel, by differentiable torch operations.
         blur: width of the named kernels, a length.

@@ -106,8 +106,7 @@ def sinkhorn_divergence(
         points: (n, d) floating, or (n,) when d = 1.
         samples: (m, d), or (m,) when d = 1, of any real dtype, on the same device.
         p: power of the distance: 1 or 2, and with backend="newton" any p >= 1.
-        point_weights: (n,) non-negative, any positive sum; equal if None.
-        sample_weights: (m,) non-negative, any positive sum; equal if None.
+        point_weights, sample_weights: (n,) and (m,), non-negative, any positive sum; equal if None.
         blur: length below which structure is blurred, as in geomloss.
         relative_blur: the same as a fraction of the samples' scale, their median distance to their spatial median, by
             weight; 0.05 if neither is given.

@@ -42,8 +42,7 @@ def wasserstein(
         points: (n, d) floating, or (n,) when d = 1.
         samples: (m, d), or (m,) when d = 1, of any real dtype, on the same device.
         p: power, p >= 1.
-        point_weights: (n,) non-negative, any positive sum; equal if None.
-        sample_weights: (m,) non-negative, any positive sum; equal if None.
+        point_weights, sample_weights: (n,) and (m,), non-negative, any positive sum; equal if None.
         tolerance: relative gap between the value and its lower bound, in (0, 1).
         exact: solve in float64 to a gap of 1e-9.
         start: (n,) potential to start from.

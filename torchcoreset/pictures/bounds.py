@@ -17,9 +17,6 @@ def draw_bounds(history: Sequence[Any], p: float = 2) -> Figure:
         history: the steps of a `BuildResult`, or whatever else has `value` and `lower`, bounds on W_p^p.
         p: power of the cost; the picture shows roots.
 
-    Returns:
-        A matplotlib Figure.
-
     Raises:
         ValueError: no steps, or those of a run by "sgd", which has no lower bounds of its own.
     """

@@ -20,9 +20,6 @@ def draw_cells(coreset: Any, data: Any, potential: Any, p: float = 2) -> Figure:
         potential: (n,) v, as of a `Transport` or a `Certificate`.
         p: power of the cost.
 
-    Returns:
-        A matplotlib Figure.
-
     Raises:
         ValueError: not in the plane, or not one potential for each point.
     """

@@ -17,9 +17,6 @@ def draw_certificates(tried: Sequence[tuple[int, Any]], *, epsilon: float | None
         tried: pairs of a number of points and its `Certificate`, as in `SizeResult.tried`; all of the same power p.
         epsilon: a distance to mark.
 
-    Returns:
-        A matplotlib Figure.
-
     Raises:
         ValueError: no certificates, or those of different powers.
     """

@@ -26,9 +26,6 @@ def draw_comparison(data: Any, panels: list[Panel], image_shape: tuple[int, int]
         panels: what to compare; at least one.
         image_shape: (height, width) if every row is an image, which adds a row of image grids.
 
-    Returns:
-        A matplotlib Figure.
-
     Raises:
         ValueError: dimensions differ, there are no panels, or rows are not images of this shape.
     """

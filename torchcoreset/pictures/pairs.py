@@ -23,9 +23,6 @@ def draw_pairs(
         of: places of the columns to draw, at most 8; None takes the 5 of largest variance, in their order.
         columns: d names of the columns.
 
-    Returns:
-        A matplotlib Figure.
-
     Raises:
         ValueError: dimensions differ, fewer than two or more than 8 columns, or a column that does not exist.
     """

@@ -23,9 +23,6 @@ def draw_coreset(coreset: Any, data: Any, *, columns: Sequence[str] | None = Non
         columns: d names of the columns.
         title: above the picture; None says how many points there are.
 
-    Returns:
-        A matplotlib Figure.
-
     Raises:
         ValueError: data and points of different dimensions, or numbers that are not finite.
     """
@@ -72,9 +69,6 @@ def draw_classes(
         data: (m, d), drawn on their two main axes if d > 2.
         data_labels: (m,) of the data.
         columns: d names of the columns.
-
-    Returns:
-        A matplotlib Figure.
 
     Raises:
         ValueError: dimensions differ, or there is not one label for each point and each row.

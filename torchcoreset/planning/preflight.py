@@ -85,9 +85,6 @@ def preflight(
         samples: as for `build_coreset`.
         seed: which samples and points to measure on.
 
-    Returns:
-        `Preflight`.
-
     Raises:
         ValueError: unusable arguments or samples.
 

@@ -169,11 +169,7 @@ class LineTransport:
 
 
 def line_transport(
-    points: Tensor,
-    samples: Tensor,
-    p: float,
-    point_weights: Tensor | None = None,
-    sample_weights: Tensor | None = None,
+    points: Tensor, samples: Tensor, p: float, point_weights: Tensor | None = None, sample_weights: Tensor | None = None
 ) -> LineTransport:
     """Exact W_p^p between weighted points and weighted samples on the line, by the monotone coupling.
 

@@ -53,8 +53,7 @@ def transport(
             float32 in float64 where samples in float64 need it.
         samples: (m, d), or (m,) when d = 1, of any real dtype.
         p: power of the Euclidean distance, p >= 1.
-        point_weights: (n,) non-negative, any scale; equal if None.
-        sample_weights: (m,) non-negative, any scale; equal if None.
+        point_weights, sample_weights: (n,) and (m,), non-negative, any positive sum; equal if None.
         tolerance: relative gap (value - lower) / value to stop at, in (0, 1). The default 1e-3 is far below the
             sampling error of most uses.
         exact: solve in float64 to a gap of 1e-9, whatever `tolerance` says. The gap counts what rounding may hide: see

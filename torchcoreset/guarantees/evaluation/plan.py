@@ -75,13 +75,7 @@ def feasible_plan(
     value = _value(entries, held.y, some, mean, x, cost)
     image_value = 0.0 if image is None else _value(entries, held.image, some, image_mean, image, cost)
     stays = entries[1] == cell[entries[0]]
-    return Plan(
-        value,
-        image_value,
-        float(entries[2][~stays].sum()),
-        statistics.mass / total,
-        _cost_share(statistics),
-    )
+    return Plan(value, image_value, float(entries[2][~stays].sum()), statistics.mass / total, _cost_share(statistics))
 
 
 def near_optimal_plan(

@@ -34,9 +34,6 @@ def flow_start(problem: Problem, v: Tensor) -> Tensor:
     suboptimality = SUBOPTIMALITY * float(a @ cost.gather(1, cell[:, None])[:, 0])
     arrays = (t.cpu().numpy() for t in (cost, cell, a, excess, v))
     balanced = balance(
-        *arrays,
-        arc_tolerance=problem.rounding,
-        suboptimality=[suboptimality],
-        excess_tolerance=EXCESS_TOLERANCE,
+        *arrays, arc_tolerance=problem.rounding, suboptimality=[suboptimality], excess_tolerance=EXCESS_TOLERANCE
     )
     return torch.from_numpy(balanced.potential).to(v)

@@ -223,8 +223,12 @@ def follow(
         forgetting: least gain of a batch of average size, in [0, 1).
         engine: of all samples of the batch, as in `make_engine`.
     """
-    if problem.support is not None:
-        return _without_idle(memory, problem, points, samples, seen, problem.support, forgetting, engine)
+    support = problem.support
+    if support is not None:
+        # The other points alone are remembered: a stream begins anew when a weight becomes zero or ceases to be.
+        inner = restrict(problem, support)
+        found = follow(memory, inner, points[support], samples, seen, forgetting=forgetting, engine=engine)
+        return _extended(found, problem, points, support, engine)
     if seen is None:
         return _first(problem, points, samples, engine)
     assert memory is not None  # it has been looked at with one
@@ -303,22 +307,8 @@ def _status(memory: Memory, n: int) -> StreamStatus:
     return StreamStatus.TRACKING
 
 
-def _without_idle(
-    memory: Memory | None,
-    problem: Problem,
-    points: Tensor,
-    samples: Tensor,
-    seen: Seen | None,
-    support: Tensor,
-    forgetting: float,
-    engine: EngineChoice,
-) -> Followed:
-    """The same with points of weight zero left out: they are given the highest potential that leaves them empty.
-
-    What is remembered is that of the other points, so a stream begins anew when a weight becomes zero or ceases to be.
-    """
-    inner = restrict(problem, support)
-    found = follow(memory, inner, points[support], samples, seen, forgetting=forgetting, engine=engine)
+def _extended(found: Followed, problem: Problem, points: Tensor, support: Tensor, engine: EngineChoice) -> Followed:
+    """The same with points of weight zero: they are given the highest potential that leaves them empty."""
     result, used = found.transport, support.nonzero()[:, 0]
     highest = make_engine(problem, engine).least(c_transform(problem, result.transform, ~support))
     transport = replace(
@@ -333,5 +323,5 @@ def _without_idle(
     gradient[support] = found.gradient
     plan = found.plan
     if plan is not None:
-        plan = Coupling(plan.rows, used[plan.cols], plan.mass, (len(samples), len(points)))
+        plan = Coupling(plan.rows, used[plan.cols], plan.mass, (plan.shape[0], len(points)))
     return replace(found, transport=transport, gradient=gradient, plan=plan)
