@@ -77,6 +77,11 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         `partial_fit`.
     """
 
+    # Of a stream, once it has begun: the loss that follows it, the points before they are averaged, batches so far.
+    _loss: CoresetLoss
+    _iterate: Tensor
+    _batches: int
+
     _parameter_constraints = {  # noqa: RUF012  (scikit-learn's own form)
         "n_points": [Interval(Integral, 1, None, closed="left")],
         "p": [Interval(Real, 1, None, closed="left")],
@@ -164,10 +169,24 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             average = torch.from_numpy(self.points_)
         power = float(self.p)
         if hasattr(self, "_loss"):
+            loss, iterate, batches = self._loss, self._iterate, self._batches + 1
             sizes = getattr(self, "_sizes", None) or CellSizes(power)  # estimators pickled before had none
-            self._move(self._loss, sizes, self._iterate, average, self._batches, X, mass)
         else:
-            self._move(CoresetLoss(power, online=True), CellSizes(power), average, average, 0, X, mass)
+            loss, sizes, iterate, batches = CoresetLoss(power, online=True), CellSizes(power), average, 1
+        points = torch.nn.Parameter(iterate.to(X, copy=True))
+        with torch.inference_mode(False), torch.enable_grad():
+            value = loss(points, X, None, mass)
+            value.backward()  # type: ignore[no-untyped-call]
+        last = loss.last
+        assert points.grad is not None
+        assert isinstance(last, StreamTransport)
+        # The gradient carries the weight 1 / n of its point; for p = 2 half of it is the way to the mean of the cell.
+        step = points.grad.double() * len(points) * sizes.step_factors(last, mass)
+        iterate = (points.detach().double() - float(self.learning_rate) / batches**0.5 * step).to(X.dtype)
+        share = min(1.0, 3 / (batches + 2))  # the first batch replaces the start, later ones weigh less
+        self._loss, self._sizes, self._iterate, self._batches = loss, sizes, iterate, batches
+        self._keep(average.double().lerp(iterate.double(), share).to(X.dtype), last.potential, power)
+        self.value_, self.lower_, self.n_iter_ = float(value.detach()), None, batches
         self.labels_ = self._cells(X)
         return self
 
@@ -180,34 +199,6 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                     f"partial_fit. Set it back with set_params({name}={known:g}), call fit to begin anew on a table, "
                     "or take sklearn.base.clone of this estimator to begin a new stream."
                 )
-
-    def _move(
-        self,
-        loss: CoresetLoss,
-        sizes: CellSizes,
-        iterate: Tensor,
-        average: Tensor,
-        batches: int,
-        X: Tensor,
-        mass: Tensor | None,
-    ) -> None:
-        """One step on a batch, and the average of the iterates."""
-        points = torch.nn.Parameter(iterate.to(X, copy=True))
-        with torch.inference_mode(False), torch.enable_grad():
-            value = loss(points, X, None, mass)
-            value.backward()  # type: ignore[no-untyped-call]
-        batches += 1
-        assert points.grad is not None
-        rate = float(self.learning_rate) / batches**0.5
-        last = loss.last
-        assert isinstance(last, StreamTransport)
-        # The gradient carries the weight 1 / n of its point; for p = 2 half of it is the way to the mean of the cell.
-        step = points.grad.double() * len(points) * sizes.step_factors(last, mass)
-        iterate = (points.detach().double() - rate * step).to(X.dtype)
-        share = min(1.0, 3 / (batches + 2))  # the first batch replaces the start, later ones weigh less
-        self._loss, self._sizes, self._iterate, self._batches = loss, sizes, iterate, batches
-        self._keep(average.double().lerp(iterate.double(), share).to(X.dtype), last.potential, float(self.p))
-        self.value_, self.lower_, self.n_iter_ = float(value.detach()), None, batches
 
     def predict(self, X: Any, sample_weight: Any = None) -> NDArray[np.int64]:
         """The Laguerre cell of each row, (rows,): the point i with the smallest |y - x_i|^p - potential_i.

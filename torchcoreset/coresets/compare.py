@@ -198,10 +198,15 @@ def _compare(
     scale: float,
     steps: int,
 ) -> Comparison:
-    """One descent, judged."""
-    began = time.perf_counter()
-    points = _descend(loss, start, samples, scale, steps)
-    seconds = time.perf_counter() - began
+    """A descent by Adam with a rate that falls to zero, and how its last points are judged."""
+
+    def setup(points: Parameter, _: float) -> gradient.Optimization:
+        return gradient.decaying_adam(points, RATE * scale, steps)
+
+    began, state = time.perf_counter(), gradient.init(start)
+    for _ in range(steps):
+        state, _ = gradient.step(state, loss, samples.y, None, samples.a, setup)
+    points, seconds = state.parameter.detach(), time.perf_counter() - began
     with torch.no_grad():
         value = float(loss.eval()(points, samples.y, None, samples.a))
     w1, w2 = (transport(points, judge.y, q, sample_weights=judge.a).value for q in (1, 2))
@@ -218,15 +223,3 @@ def _compare(
         seconds=seconds,
         points=points,
     )
-
-
-def _descend(loss: CoresetLoss, start: Tensor, samples: _Samples, scale: float, steps: int) -> Tensor:
-    """The last points of Adam with a rate that falls to zero, detached."""
-
-    def setup(points: Parameter, _: float) -> gradient.Optimization:
-        return gradient.decaying_adam(points, RATE * scale, steps)
-
-    state = gradient.init(start)
-    for _ in range(steps):
-        state, _ = gradient.step(state, loss, samples.y, None, samples.a, setup)
-    return state.parameter.detach()

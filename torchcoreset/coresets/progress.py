@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import sys
 from types import TracebackType
@@ -20,11 +21,7 @@ class ProgressBar:
     def __init__(self, total: int, show: bool | None, label: str) -> None:
         self._bar: Any = None
         if show is None:
-            show = sys.stderr.isatty()
-            try:
-                import tqdm  # noqa: F401
-            except ImportError:
-                show = False
+            show = sys.stderr.isatty() and importlib.util.find_spec("tqdm") is not None
         if show:
             try:
                 from tqdm import tqdm as bar
