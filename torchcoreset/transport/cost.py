@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeVar
 
 import torch
@@ -24,50 +24,26 @@ from ..tensors import is_real
 Number = TypeVar("Number", float, Tensor)
 
 
+def follows() -> Any:
+    """A field that follows from the power and the class."""
+    return field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
 class Cost(ABC):
     """The p-th power of a metric, and what is asked of it."""
 
-    p: float  # the power
-
-    @property
-    @abstractmethod
-    def mean_is_best(self) -> bool:
-        """Whether the mean of a cell is the best place for its point."""
-
-    @property
-    @abstractmethod
-    def median_is_best(self) -> bool:
-        """Whether the geometric median is: mass right on a point then holds it with a finite force."""
-
-    @property
-    @abstractmethod
-    def steeper_than_square(self) -> bool:
-        """Whether far samples pull by more than in proportion to their distance."""
-
-    @property
-    @abstractmethod
-    def sorts_on_line(self) -> bool:
-        """Whether an optimal plan on the line couples points and samples in their order."""
-
-    @property
-    @abstractmethod
-    def amplifies_rounding(self) -> bool:
-        """Whether a square that cancels to rounding costs far more than rounding."""
-
-    @property
-    @abstractmethod
-    def omits_square(self) -> bool:
-        """Whether `reduced` leaves out |y|^2, which is the same for all points."""
-
-    @property
-    @abstractmethod
-    def triton(self) -> tuple[int, float]:
-        """Which form of Triton's kernels computes it, and the exponent of the square in form 0."""
-
-    @property
-    @abstractmethod
-    def geomloss(self) -> int | None:
-        """The p of this cost in geomloss, which divides it by p; None if geomloss has none."""
+    p: float
+    _: KW_ONLY
+    mean_is_best: bool = follows()  # whether the mean of a cell is the best place for its point
+    # Whether the geometric median is: mass right on a point then holds it with a finite force.
+    median_is_best: bool = follows()
+    steeper_than_square: bool = follows()  # whether cost grows faster than the square of the distance
+    sorts_on_line: bool = follows()  # whether an optimal plan on the line couples points and samples in order
+    amplifies_rounding: bool = follows()  # whether a square that cancels to rounding costs far more than that
+    omits_square: bool = follows()  # whether `reduced` leaves out |y|^2, which is the same for all points
+    triton: tuple[int, float] = follows()  # form of Triton's kernels, and exponent of the square in form 0
+    geomloss: int | None = follows()  # its p in geomloss, which divides it by p; None if geomloss has none
 
     @property
     @abstractmethod
@@ -192,43 +168,22 @@ class Cost(ABC):
         return float((eta / self.p) ** (1 / self.p))
 
 
-@dataclass(frozen=True)
 class EuclideanPower(Cost):
     """|y - x|^p, the full power of the Euclidean distance, p >= 1."""
 
-    p: float
-
-    @property
-    def mean_is_best(self) -> bool:
-        return self.p == 2
-
-    @property
-    def median_is_best(self) -> bool:
-        return self.p == 1
-
-    @property
-    def steeper_than_square(self) -> bool:
-        return self.p > 2
-
-    @property
-    def sorts_on_line(self) -> bool:
-        return True  # convex in y - x, so that uncrossing two pairs never raises it (Santambrogio 2015, theorem 2.9)
-
-    @property
-    def amplifies_rounding(self) -> bool:
-        return self.p < 2
-
-    @property
-    def omits_square(self) -> bool:
-        return self.p == 2
-
-    @property
-    def triton(self) -> tuple[int, float]:
-        return (int(self.p) if self.p in (1, 2) else 0), self.p / 2
-
-    @property
-    def geomloss(self) -> int | None:
-        return int(self.p) if self.p in (1, 2) else None
+    def __init__(self, p: float) -> None:
+        main = int(p) if p in (1, 2) else None
+        super().__init__(
+            p,
+            mean_is_best=p == 2,
+            median_is_best=p == 1,
+            steeper_than_square=p > 2,
+            sorts_on_line=True,  # convex in y - x: to uncross pairs never costs more (Santambrogio 2015, theorem 2.9)
+            amplifies_rounding=p < 2,
+            omits_square=p == 2,
+            triton=(main or 0, p / 2),
+            geomloss=main,
+        )
 
     @property
     def metric(self) -> Cost:
