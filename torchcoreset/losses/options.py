@@ -40,13 +40,13 @@ class Between:
     expected: str  # the interval in words
 
     def __call__(self, value: Any) -> None:
-        if not is_real(value) or not self.holds(value):
+        inside = is_real(value) and (
+            self.low < value < self.high
+            or (value == self.low and self.ends[0] == "[")
+            or (value == self.high and self.ends[1] == "]")
+        )
+        if not inside:
             raise ValueError(f"{self.name}: got {value!r}; expected {self.expected}.")
-
-    def holds(self, value: float) -> bool:
-        """Whether a number lies in the interval."""
-        at_an_end = (value == self.low and self.ends[0] == "[") or (value == self.high and self.ends[1] == "]")
-        return self.low < value < self.high or at_an_end
 
 
 def check_kernel(kernel: Any) -> None:

@@ -145,13 +145,16 @@ def solve(
     Points of weight zero are left out and given their potential afterwards. If float32 cannot tell a gap of the
     tolerance from its own rounding, the problem is solved in float64.
     """
-    v = None if start is None else check_start(start, problem)
-    support = problem.b > 0
     settings = Settings(tolerance, exact, max_steps, engine, accept_near_optimal)
+    return _solve(problem, settings, None if start is None else check_start(start, problem))
+
+
+def _solve(problem: Problem, settings: Settings, start: Tensor | None) -> Transport:
+    support, run_groups = problem.b > 0, partial(_solve_groups, balanced=True)
     if bool(support.all()):
-        return _in_enough_digits(problem, settings, v, Solver.run, _solve_groups)[0]
+        return _in_enough_digits(problem, settings, start, Solver.run, run_groups)[0]
     inner = restrict(problem, support)
-    result, solver = _in_enough_digits(inner, settings, _part(v, support), Solver.run, _solve_groups)
+    result, solver = _in_enough_digits(inner, settings, _part(start, support), Solver.run, run_groups)
     return _extended(result, problem, solver.engine, support)
 
 
@@ -172,11 +175,14 @@ def solve_dual(
     Newton's model expects the semi-dual to be within a tenth of the tolerance of its maximum. Where samples are few,
     it is balancing a plan that takes most of the time of `solve`.
     """
-    v = None if start is None else check_start(start, problem)
-    support = problem.b > 0
-    inner = problem if bool(support.all()) else restrict(problem, support)
     settings = Settings(tolerance, False, max_steps, engine, False)
-    _, solver = _in_enough_digits(inner, settings, _part(v, support), Solver.ascend, _dual_of_groups)
+    return _solve_dual(problem, settings, None if start is None else check_start(start, problem))
+
+
+def _solve_dual(problem: Problem, settings: Settings, start: Tensor | None) -> Dual:
+    support, run_groups = problem.b > 0, partial(_solve_groups, balanced=False)
+    inner = problem if bool(support.all()) else restrict(problem, support)
+    _, solver = _in_enough_digits(inner, settings, _part(start, support), Solver.ascend, run_groups)
     if solver.mean == 0:  # every sample lies on a point, and Newton has nothing to say of how to share them
         solver.run(None)
     best = solver.highest.potential
@@ -212,35 +218,22 @@ def _in_enough_digits(
     return run(solver, start), solver
 
 
-def _solve_groups(solver: Solver, groups: list[Group], start: Tensor | None) -> None:
-    """Give a solver the plan and potential that its groups have by themselves."""
+def _solve_groups(solver: Solver, groups: list[Group], start: Tensor | None, *, balanced: bool) -> None:
+    """Give a solver the potential that its groups have by themselves, and if they are `balanced` their plan."""
     problem, settings = solver.problem, solver.settings
-    v = torch.zeros_like(problem.b)
-    rows, cols, mass = [], [], []
+    v, plans = torch.zeros_like(problem.b), []
     for points, samples in groups:
-        part = group_problem(problem, points, samples)
-        found = solve(
-            part, tolerance=settings.tolerance, exact=settings.exact, start=_part(start, points),
-            max_steps=settings.max_steps, engine=settings.engine, accept_near_optimal=settings.accept_near_optimal,
-        )  # fmt: skip
-        v[points] = found.potential
-        rows.append(samples[found.plan.rows])
-        cols.append(points[found.plan.cols])
-        mass.append(found.plan.mass * problem.a[samples].sum())
-    plan = Coupling(torch.cat(rows), torch.cat(cols), torch.cat(mass), (len(problem.y), len(problem.x)))
-    solver.keep_plan(plan, plan_cost(solver.engine, plan))
-    solver.evaluate(v)
-
-
-def _dual_of_groups(solver: Solver, groups: list[Group], start: Tensor | None) -> None:
-    """Give a solver the potential that its groups have by themselves."""
-    problem, settings = solver.problem, solver.settings
-    v = torch.zeros_like(problem.b)
-    for points, samples in groups:
-        v[points] = solve_dual(
-            group_problem(problem, points, samples), tolerance=settings.tolerance, start=_part(start, points),
-            max_steps=settings.max_steps, engine=settings.engine,
-        ).potential  # fmt: skip
+        part, guess = group_problem(problem, points, samples), _part(start, points)
+        if balanced:
+            plan = _solve(part, settings, guess)
+            plans.append((samples[plan.plan.rows], points[plan.plan.cols], plan.plan.mass * problem.a[samples].sum()))
+            v[points] = plan.potential
+        else:
+            v[points] = _solve_dual(part, settings, guess).potential
+    if plans:
+        rows, cols, mass = (torch.cat(columns) for columns in zip(*plans, strict=True))
+        whole = Coupling(rows, cols, mass, (len(problem.y), len(problem.x)))
+        solver.keep_plan(whole, plan_cost(solver.engine, whole))
     solver.evaluate(v)
 
 
