@@ -45,9 +45,10 @@ def feasible_plan(
     """Balance the cells of these statistics, after the last batch.
 
     Args:
-        statistics: of the cells of a potential v (n,).
+        statistics: of the cells of v.
         x: (n, d) points, float64, in the coordinates of the samples.
-        v, cost: as for the cells.
+        v: (n,) potential.
+        cost: of moving mass.
         image: (n, d') what a map makes of the points.
         error: standard error of the value: the flow may cost a small part of it above the best one.
     """

@@ -117,8 +117,8 @@ def eps_scaling(
 ) -> tuple[Tensor, SmoothedCells, float]:
     """Shrink eta until the softmin is as sharp as the number of samples allows, but not below `least`.
 
-    The potential, its soft pass, and the eta of that. `target` is a softness to reach, if not the least that the
-    samples allow, and `error` the relative error of the mass of each point at the end.
+    Returns the potential (n,), the soft pass at it, and the eta of that pass. `target` is a softness to reach, if not
+    the least that the samples allow, and `error` the relative error of the mass of each point at the end.
     """
     target = target or target_softness(engine)
     soft: SmoothedCells | None

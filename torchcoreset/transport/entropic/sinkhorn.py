@@ -41,8 +41,7 @@ CENTRE, RADIUS = 1.5, 0.5  # of the spectrum of I + K
 def solve_entropic(
     problem: Problem, eta: float, *, tolerance: float, start: Tensor | None, max_steps: int, engine: str = "auto"
 ) -> Entropic:
-    """Maximise the semi-dual of OT_eta between points and samples, in float64; the status says whether that was
-    reached.
+    """Maximise the semi-dual of OT_eta between points and samples, in float64; the status says how it ended.
 
     Args:
         tolerance: total variation distance between the plan's column sums and b to stop at. Where eta exceeds the
@@ -107,18 +106,18 @@ def _newton(
     elif v is None:
         v = _approach(whole, eta, max_steps)
     meter.limit = min(max_steps, WARM) if warm else max_steps
-    v, error = _climb(whole, v, eta, target)
+    v, error = _ascend(whole, v, eta, target)
     if warm and not error <= target:  # a start that leads nowhere is worth no more than none
         v = _approach(whole, eta, max_steps)
         meter.limit = max_steps
-        v, error = _climb(whole, v, eta, target)
+        v, error = _ascend(whole, v, eta, target)
     steps = math.ceil(meter.spent - 1e-9)
     if error <= target:
         return v, steps, Status.CONVERGED
     return v, steps, Status.MAX_STEPS if whole.exhausted() else Status.STALLED
 
 
-def _climb(whole: Engine, v: Tensor, eta: float, target: float) -> tuple[Tensor, float]:
+def _ascend(whole: Engine, v: Tensor, eta: float, target: float) -> tuple[Tensor, float]:
     """Newton steps at one eta until the marginal error is below `target`; the potential, and its error."""
     v, soft = newton_steps(whole, v, eta, target)
     error, risen = _error(soft, whole.problem), True

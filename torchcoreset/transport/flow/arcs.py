@@ -40,9 +40,9 @@ class Arcs(ABC):
         self._rows_of: dict[int, dict[int, int]] = {}  # of each sample that has moved, the row in each of its cells
 
     def move(self, row: int, j: int, cost: float, part: float) -> int | None:
-        """Move part of the mass of a row to cell j, where its sample costs `cost`; the row that is new in j, if one is.
+        """Move part of the mass of a row to cell j, where its sample costs `cost`; the row that is new in j.
 
-        None where a row of the same sample there has taken the mass.
+        None if a row of the same sample there has taken the mass.
         """
         sample, i, held = int(self.sample[row]), int(self.cell[row]), float(self.mass[row])
         rows = self._rows_of.setdefault(sample, {i: row})

@@ -55,8 +55,8 @@ def watched(
 ) -> tuple[FeatureMoments, bool]:
     """What is remembered after a batch, and whether the stream has moved.
 
-    `means` are the `features` of the batch, of an effective sample size, and `share` is what it is of an average batch.
-    An average batch has at least the weight `forgetting`; the long mean goes further back.
+    `means` are the `features` of a batch of effective sample size `size`, which is a `share` of that of an average
+    batch. An average batch weighs no less than `forgetting` in what is remembered; the long mean goes further back.
     """
     age, long_noise, recent_noise = moments.spans.tolist()
     age += share
