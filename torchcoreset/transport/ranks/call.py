@@ -48,7 +48,7 @@ def solve_on(
 ) -> tuple[Problem, Transport]:
     """Solve the problem that all ranks hold together, or that of this process alone; arguments as in `problem_on`.
 
-    This rank's part of the problem, and the result, with the plan and transform of this rank's samples.
+    Returns this rank's part of the problem, and the result, with the plan and transform of this rank's samples.
     """
     problem, _ = problem_on(
         ranks, call, points, samples, p, point_weights, sample_weights, lambda _: None,
