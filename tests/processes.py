@@ -5,14 +5,16 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import traceback
 from pathlib import Path
 
-# It imports torch alone, so that what importing the package does can be seen in a child.
+# It imports torch alone, so that what importing the package does can be seen in a child. torch itself imports _dynamo
+# with the first optimizer.
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["torch"])
+SERVER.set_forkserver_preload(["torch", "torch._dynamo"])
 
 COMMAND = "import runpy, sys; sys.argv[0] = 'torchcoreset'; runpy.run_module('torchcoreset', run_name='__main__')"
 
@@ -43,6 +45,11 @@ class Started:
             return self._last[stream]
         path = self._folder / stream
         return path.read_text() if path.exists() else ""
+
+    def interrupt(self) -> None:
+        """What Ctrl-C sends."""
+        assert self._process.pid is not None
+        os.kill(self._process.pid, signal.SIGINT)
 
     def kill(self) -> None:
         """End it at once."""

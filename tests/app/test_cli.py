@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,11 +13,14 @@ import pytest
 import torch
 
 import torchcoreset as tc
+from tests.processes import COMMAND, Started
 
 pytest.importorskip("jsonargparse", reason="needs jsonargparse: pip install 'torchcoreset[cli]'")
 pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'torchcoreset[cli]'")
 
 from torchcoreset.app import main
+
+pytestmark = pytest.mark.usefixtures("two_starts")
 
 ROOT = Path(__file__).parents[2]
 ROWS = np.random.default_rng(0).normal(size=(300, 3)) * [1.0, 100.0, 1.0]
@@ -259,37 +261,27 @@ LONG = (
 )
 
 
-def start(line: str) -> subprocess.Popen:
+def start(line: str) -> Started:
     """The command in a process of its own, once its checkpoint is there."""
-    process = subprocess.Popen([sys.executable, "-m", "torchcoreset", *line.split()], stdout=subprocess.PIPE, text=True)
+    process = Started(COMMAND, *line.split())
     for _ in range(6000):
         if list(Path().glob("*.checkpoint")):
             return process
-        assert process.poll() is None, "the run ended before its first checkpoint"
+        assert process.status is None, process.said("err")
         time.sleep(0.05)
     process.kill()
-    process.communicate()
     raise AssertionError("no checkpoint in five minutes")
 
 
-@pytest.fixture
-def inherited(monkeypatch):
-    """The package in processes that run elsewhere."""
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-
-
+@pytest.mark.slow
 @pytest.mark.skipif(
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="SIGINT is ignored here, as in a shell's background jobs"
 )
-def test_ctrl_c_leaves_the_best_points(folder, capsys, inherited):
+def test_ctrl_c_leaves_the_best_points(folder, capsys):
     process = start(LONG)
-    try:
-        process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert process.returncode == 130
-    assert "best points so far are in coreset.npz" in said
+    process.interrupt()
+    assert process.wait(timeout=60) == 130
+    assert "best points so far are in coreset.npz" in process.said()
     points = tc.Coreset.load("coreset.npz").points
     assert points.shape == (40, 3)
     assert ask(capsys, "info coreset.npz")[1]["status"] == "interrupted"
@@ -301,11 +293,10 @@ def test_ctrl_c_leaves_the_best_points(folder, capsys, inherited):
 
 
 @pytest.mark.slow
-def test_a_kill_leaves_a_checkpoint_that_resumes(folder, capsys, inherited):
+def test_a_kill_leaves_a_checkpoint_that_resumes(folder, capsys):
     process = start(LONG)
     time.sleep(0.3)
     process.kill()
-    process.communicate()
     assert not Path("coreset.npz").exists()
     assert main([*LONG.replace("40", "41").split(), "--resume"]) == 2
     assert "of a run with size=40, and this one has 41" in capsys.readouterr().err

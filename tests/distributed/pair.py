@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import traceback
 from collections.abc import Callable
 from datetime import timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+
+from tests.processes import SERVER
 
 RANKS = 2
 
@@ -21,12 +22,11 @@ class Pair:
     """
 
     def __init__(self, folder: Path) -> None:
-        context = multiprocessing.get_context("spawn")
         self._folder, self._tasks = folder, 0
         self._pipes, self._processes = [], []
         for rank in range(RANKS):
-            here, there = context.Pipe()
-            process = context.Process(target=serve, args=(rank, there), daemon=True)
+            here, there = SERVER.Pipe()
+            process = SERVER.Process(target=serve, args=(rank, there), daemon=True)
             process.start()
             self._pipes.append(here)
             self._processes.append(process)

@@ -33,7 +33,7 @@ def build(rank: int | None, shards: list[Tensor], weights: list[Tensor] | None, 
         ((3000, 3000), False, {"size": 10, "steps": 10, "restarts": 2}),
         ((18_000, 5000), False, {"size": 12, "steps": 20, "restarts": 1}),  # on a part first
         ((2000, 900), True, {"size": 8, "p": 1, "steps": 10, "restarts": 1}),
-        ((1500, 2500), False, {"size": 6, "algorithm": "gradient", "steps": 8}),
+        ((1500, 2500), False, {"size": 6, "algorithm": "gradient", "steps": 8, "restarts": 2}),
     ],
 )
 def test_it_is_that_of_the_union(pair: Pair, sizes: tuple[int, int], weighted: bool, options: dict) -> None:
