@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset, IterableDataset
@@ -63,6 +64,11 @@ def cloud(kind: str, m: int = 300) -> Tensor:
         case "wide":
             y = normal(m, 784, generator=generator)
     return y
+
+
+def seeds(count: int, quick: int) -> list[Any]:
+    """Seeds from 0 as parameters of a test; `make test-quick` takes the first `quick` of them."""
+    return [*range(quick), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(quick, count))]
 
 
 class Rows(Dataset):

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
-from tests.data import normal
+from tests.data import normal, seeded, seeds
 from tests.processes import run
 from torchcoreset.testing import DISCRETE_PROBLEMS, E1, LINE_PROBLEMS, line_transport
 from torchcoreset.transport import solver as solver_module
@@ -161,7 +161,7 @@ def instance(seed: int) -> tuple[Instance, float]:
     return problem, float(ot.emd2(a, b, cost, numItermax=10**7))
 
 
-every_instance = pytest.mark.parametrize("seed", range(50))
+every_instance = pytest.mark.parametrize("seed", seeds(50, quick=len(SIZES)))
 # none of these problems takes a second where all goes well
 in_time = pytest.mark.timeout(30)
 
@@ -199,9 +199,7 @@ def test_bounds_hold_the_optimum(seed: int) -> None:
     check_consistent(problem, result, eps)
 
 
-@pytest.mark.parametrize(
-    "seed", [pytest.param(seed, marks=pytest.mark.slow) if seed == 4 else seed for seed in range(50)]
-)
+@every_instance
 @in_time
 def test_exact_is_exact(seed: int) -> None:
     problem, optimum = instance(seed)
@@ -569,6 +567,7 @@ print((memory("VmHWM") - before) / 1024)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("process_memory")
 @pytest.mark.parametrize(("n", "m", "d"), [(64, 4096, 784), (64, 500_000, 2)])
 def test_no_block_of_all_pairs_is_made(n: int, m: int, d: int) -> None:
@@ -790,32 +789,44 @@ def test_autocast_and_inference_mode_stay_outside() -> None:
     with torch.autocast("cpu"), torch.inference_mode():
         found = tc.transport(x, y)
         certified = tc.certify(x, y, seed=0)
-        built = tc.build_coreset(y, 5, steps=5)
+        built = tc.build_coreset(y, 5, restarts=2, steps=5)
     assert torch.equal(found.potential, plain.potential)
     assert (found.value, found.lower) == (plain.value, plain.lower)
     assert not found.potential.is_inference()
     assert certified.lower == tc.certify(x, y, seed=0).lower
-    assert built.transport.value == tc.build_coreset(y, 5, steps=5).transport.value
+    assert built.transport.value == tc.build_coreset(y, 5, restarts=2, steps=5).transport.value
+
+
+@functools.cache
+def at_scale_one(p: float, n: int) -> tuple[Tensor, tc.Transport]:
+    """Samples, and the transport of the first n of them to all."""
+    y = torch.randn(1000, 3, generator=seeded())
+    return y, tc.transport(y[:n], y, p)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2, 3])
 @pytest.mark.parametrize("n", [10, 300])
 @pytest.mark.parametrize("scale", [1e-30, 1e-25, 1e-17, 1e13, 1e17, 1e30])
-def test_float32_whose_squares_it_cannot_hold(p: float, n: int, scale: float, generator: torch.Generator) -> None:
-    y = torch.randn(1000, 3, generator=generator)
-    here, there = tc.transport(y[:n], y, p), tc.transport(scale * y[:n], scale * y, p)
+def test_float32_whose_squares_it_cannot_hold(p: float, n: int, scale: float) -> None:
+    y, here = at_scale_one(p, n)
+    there = tc.transport(scale * y[:n], scale * y, p)
     assert there.gap <= 1e-3
     assert there.value / scale**p == pytest.approx(here.value, rel=1e-3)
     assert there.lower / scale**p <= here.value * (1 + 1e-5)
 
 
+@functools.cache
+def certified_at_scale_one(n: int) -> tuple[Tensor, tc.Certificate]:
+    y = torch.randn(2000, 3, generator=seeded())
+    return y, tc.certify(y[:n], y, samples=1500, seed=0)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [10, 50, 300])
 @pytest.mark.parametrize("scale", [1e-25, 1e20])
-def test_other_doors_know_what_float32_cannot_hold(n: int, scale: float, generator: torch.Generator) -> None:
-    y = torch.randn(2000, 3, generator=generator)
-    here = tc.certify(y[:n], y, samples=1500, seed=0)
+def test_other_doors_know_what_float32_cannot_hold(n: int, scale: float) -> None:
+    y, here = certified_at_scale_one(n)
     there = tc.certify(scale * y[:n], scale * y, samples=1500, seed=0)
     assert (there.lower / scale, there.upper / scale) == pytest.approx((here.lower, here.upper), rel=1e-2)
     stream = tc.CoresetLoss(online=True)

@@ -4,6 +4,7 @@ import numpy as np
 import ot
 import pytest
 
+from tests.data import seeds
 from tests.transport.flow.flows import ROUNDING, WEIGHTS, assert_feasible, instance
 from torchcoreset.transport.flow import dense_arcs
 from torchcoreset.transport.flow.dense_arcs import DenseArcs
@@ -20,7 +21,7 @@ def start(a: np.ndarray, b: np.ndarray, cost: np.ndarray) -> tuple[np.ndarray, .
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12, quick=4))
 @in_time
 def test_balancing_is_optimal(seed: int, weights: str) -> None:
     cost, a, b = instance(seed, weights)
@@ -32,7 +33,7 @@ def test_balancing_is_optimal(seed: int, weights: str) -> None:
     assert a @ (cost - v).min(1) + b @ v == pytest.approx(value, rel=1e-10, abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(8, quick=4))
 @in_time
 def test_a_tolerance_gives_feasible_plans_above_the_optimum(seed: int) -> None:
     cost, a, b = instance(seed, "random")
@@ -47,7 +48,7 @@ def test_a_tolerance_gives_feasible_plans_above_the_optimum(seed: int) -> None:
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(8, quick=4))
 @in_time
 def test_an_optimal_plan_is_reached_by_way_of_suboptimal_ones(seed: int, weights: str) -> None:
     cost, a, b = instance(seed, weights)
@@ -78,7 +79,7 @@ def crowded(seed: int) -> tuple[np.ndarray, ...]:
 
 
 @pytest.mark.parametrize("budget", [0.0, 1e-3, 1e-2, 1e-1])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4, quick=1))
 @in_time
 def test_the_loss_keeps_to_the_budget(seed: int, budget: float) -> None:
     cost, a, b = crowded(seed)
