@@ -19,6 +19,9 @@ if WORKER := os.environ.get("PYTEST_XDIST_WORKER"):
 
 import torch  # noqa: E402
 
+# Examples of docstrings, where no mark can stand.
+SLOW_EXAMPLES = {"torchcoreset.coresets.compare.compare_divergences"}
+
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
@@ -43,6 +46,12 @@ def generator() -> torch.Generator:
     return torch.Generator().manual_seed(0)
 
 
+@pytest.fixture
+def two_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Builds begin by default with the better of 2 starts: the best of 8 take most of the time of a small build."""
+    monkeypatch.setattr("torchcoreset.coresets.start.restarts.MOST", 2)
+
+
 @pytest.hookimpl(tryfirst=True)  # before those that are slow are left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip, with the reason, what this machine cannot run. What starts several processes is slow."""
@@ -54,7 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not torch.distributed.is_available():
         missing["distributed"] = "needs a torch built with torch.distributed"
     for item in items:
-        if item.get_closest_marker("distributed"):
+        if item.get_closest_marker("distributed") or item.name in SLOW_EXAMPLES:
             item.add_marker(pytest.mark.slow)
         for marker, reason in missing.items():
             if item.get_closest_marker(marker):

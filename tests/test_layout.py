@@ -363,5 +363,6 @@ print("; ".join(problems))
 """
 
 
+@pytest.mark.slow
 def test_importing_the_library_changes_nothing_else() -> None:
     assert run(PROBE).strip() == ""

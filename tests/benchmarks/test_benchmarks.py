@@ -19,7 +19,7 @@ from tests.benchmarks.record import Record
 from tests.benchmarks.truth import optimum, semi_dual
 
 # Peers warn about their own dependencies, and stop early on tiny work; that is theirs to mend.
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 TRANSPORT, CORESET = TINY
 # True gaps that each method must reach on the tiny transport: ours what it promises, peers something sensible.
@@ -57,7 +57,6 @@ def test_the_loss_method(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.outcome.value == pytest.approx(optimum(work.points, work.samples)[0], rel=1e-3)
 
 
-@pytest.mark.slow
 def test_a_process_apart_gives_the_record() -> None:
     work = make_work(TRANSPORT)
     best, _ = optimum(work.points, work.samples)

@@ -6,10 +6,9 @@ import pytest
 
 from tests.benchmarks import online
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
-@pytest.mark.slow
 def test_the_table(capsys: pytest.CaptureFixture) -> None:
     pytest.importorskip("ot")
     rows = online.main(["--quick", "--batches", "150"])

@@ -312,6 +312,7 @@ assert settings() == before, "call"
 """
 
 
+@pytest.mark.slow
 def test_a32_global_settings_stay_as_they_are() -> None:
     run(A32)
 

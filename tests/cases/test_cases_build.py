@@ -17,6 +17,8 @@ from tests.data import normal32 as normal
 from tests.processes import run
 from torchcoreset.testing import E1
 
+pytestmark = pytest.mark.usefixtures("two_starts")
+
 either_power = pytest.mark.parametrize("p", [1, 2])
 every_algorithm = pytest.mark.parametrize("algorithm", ["fixed_point", "sgd", "gradient"])
 
@@ -241,6 +243,7 @@ assert result.coreset.points.isfinite().all()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("algorithm", "settings"), [("fixed_point", {"tolerance": 0}), ("sgd", {"batch_size": 512, "samples": 512})]
 )
@@ -307,7 +310,7 @@ def test_a38_an_empty_batch(algorithm: str) -> None:
 @pytest.mark.parametrize("name", ["spread", "two values"])
 def test_a39_no_decay_by_default(name: str) -> None:
     y = 100 + (torch.linspace(-1, 1, 64) if name == "spread" else torch.tensor([-1.0, 1.0]).repeat(32))
-    settings = {"init": torch.tensor([90.0]), "algorithm": "gradient", "steps": 1000}
+    settings = {"init": torch.tensor([90.0]), "algorithm": "gradient", "steps": 400}
     result = tc.build_coreset(y, 1, **settings)
     assert result.coreset.points.item() == pytest.approx(y.mean().item(), abs=0.05)
     decayed = tc.build_coreset(y, 1, optimizer=lambda x: torch.optim.AdamW(x, lr=0.1, weight_decay=0.1), **settings)

@@ -14,6 +14,8 @@ from tests.processes import Started, run
 from torchcoreset.transport.passes.choose import make_engine
 from torchcoreset.transport.problem import make_problem
 
+pytestmark = pytest.mark.usefixtures("two_starts")
+
 either_power = pytest.mark.parametrize("p", [1, 2])
 either_loss = pytest.mark.parametrize("online", [False, True], ids=["solved", "online"])
 
@@ -69,6 +71,7 @@ for p in (1, 2):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("process_memory")
 def test_a11_nothing_of_size_n_m_d() -> None:
     """For either power, solved and online."""
@@ -157,7 +160,7 @@ def test_a19_data_parallel_ranks_keep_equal_points() -> None:
 
 
 @either_power
-@pytest.mark.parametrize("start", ["fresh", "carried"])
+@pytest.mark.parametrize("start", ["fresh", pytest.param("carried", marks=pytest.mark.slow)])
 def test_a24_the_distance_to_a_batch_is_larger_than_to_the_distribution(p: int, start: str) -> None:
     # Each of the four batches equally often, in any order: their mean is the expectation, without the error of draws.
     x, every = torch.tensor([0.0, 1.0]), torch.cartesian_prod(*2 * [torch.tensor([0.0, 1.0])])

@@ -110,6 +110,7 @@ def lloyd(y: Tensor, x: Tensor, steps: int) -> tuple[Tensor, float]:
     return count / len(y), float((y - x[cell]).square().sum() / len(y))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_d19_weights_in_any_order(seed: int) -> None:
     y = torch.special.ndtri((torch.arange(40_000, dtype=torch.float64) + 0.5) / 40_000)[:, None]
@@ -132,6 +133,7 @@ def test_d19_in_the_plane(seed: int) -> None:
     assert tc.build_coreset(y, 10, weights=weights, seed=seed).transport.value < 1.03 * cost
 
 
+@pytest.mark.slow
 def test_d19_equal_weights_are_as_ever() -> None:
     y = normal(100, 2)
     first, second = (

@@ -30,6 +30,8 @@ from torchcoreset.errors import warn_user
 from torchcoreset.sklearn import WassersteinCoreset
 from torchcoreset.transport.solve import solve
 
+pytestmark = pytest.mark.usefixtures("two_starts")
+
 either_loss = pytest.mark.parametrize("online", [False, True], ids=["solved", "online"])
 
 

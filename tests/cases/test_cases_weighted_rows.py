@@ -117,6 +117,7 @@ def test_weights_that_know_nothing_of_the_rows_cost_what_kish_says() -> None:
     assert width <= 1.1 * worth**-0.5
 
 
+@pytest.mark.slow
 def test_rows_of_something_narrower_are_told() -> None:
     warned, silent = 0, 0
     for seed in range(12):
@@ -169,6 +170,7 @@ def test_a_bound_makes_weighted_intervals_hold_for_any_number() -> None:
     assert "no weight of the population is larger" in found.asymptotic
 
 
+@pytest.mark.slow
 def test_many_points_and_weighted_rows() -> None:
     """Where the transport of kept rows is solved, in 784 dimensions, with an offset."""
     rows, weights = 1e3 + normal(600, 784, seed=0), 0.2 + torch.rand(600, generator=seeded(1))

@@ -16,6 +16,8 @@ from torchcoreset.coresets.samples.loaded import LINE_SAMPLES, loaded_rows
 from torchcoreset.testing import E1, NORMAL
 from torchcoreset.transport.ranks.call import total_of
 
+pytestmark = pytest.mark.usefixtures("two_starts")
+
 ALGORITHMS = ("fixed_point", "sgd", "gradient")
 every_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS)
 either_power = pytest.mark.parametrize("p", [1, 2])

@@ -9,6 +9,8 @@ import torch
 import torchcoreset as tc
 from torchcoreset.coresets.labeled import allocate
 
+pytestmark = pytest.mark.usefixtures("two_starts")
+
 X = torch.randn(400, 2, generator=torch.Generator().manual_seed(0))
 Y = torch.arange(400) % 10 // 7  # 280 of class 0, 120 of class 1
 

@@ -11,6 +11,8 @@ import torch
 
 import torchcoreset as tc
 
+pytestmark = pytest.mark.usefixtures("two_starts")
+
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 Y = torch.randn(300, 2, generator=torch.Generator().manual_seed(0))
 

@@ -41,6 +41,7 @@ def test_sinkhorn_vs_exact(tmp_path: Path, capsys: pytest.CaptureFixture) -> Non
     assert all(row.distinct == 16 for row in debiased)
 
 
+@pytest.mark.slow
 def test_sinkhorn_vs_exact_reads_a_config(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
     config = tmp_path / "mine.yaml"
@@ -111,6 +112,7 @@ def test_training_loop_logs_for_tensorboard(tmp_path: Path) -> None:
     assert [path for path in tmp_path.iterdir() if "tfevents" in path.name]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Lightning warns of what it would do on larger machines
 def test_lightning_coreset(capsys: pytest.CaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -107,6 +107,7 @@ def test_posterior_kl_agrees_with_laplace_where_the_posteriors_are_gaussian() ->
     assert found == pytest.approx(kl(laplace(*part), laplace(z, ones(z))), rel=0.1, abs=0.02)
 
 
+@pytest.mark.slow
 def test_hamiltonian_monte_carlo_of_a_gaussian_and_its_diagnostics() -> None:
     from mcmc import effective_draws, hmc, split_r_hat
 
@@ -171,6 +172,7 @@ def test_weights_by_cells_by_class_and_by_steps_of_a_greedy_algorithm() -> None:
     assert found[2][1].tolist() == [1, 1]
 
 
+@pytest.mark.slow
 def test_a_correction_finds_the_posterior_of_all_rows_from_its_own_mode() -> None:
     from laplace import kl, laplace
     from logistic_coresets import correct_at_own_mode, equal, joint, stretch

@@ -15,6 +15,7 @@ import torchcoreset as tc
 from tests.data import line, plane
 from torchcoreset.guarantees.certify import TAILS
 from torchcoreset.guarantees.evaluation import cell_statistics as statistics_module
+from torchcoreset.guarantees.evaluation import plan as plan_module
 from torchcoreset.guarantees.evaluation.cell_statistics import CellStatistics, cell_rows
 from torchcoreset.guarantees.evaluation.plan import feasible_plan
 from torchcoreset.testing import NORMAL, UNIFORM
@@ -271,12 +272,16 @@ def test_something_without_points() -> None:
 
 
 @pytest.mark.slow
-def test_many_points_use_lists() -> None:
+def test_many_points_use_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("dense", "truncated"):
+        monkeypatch.setattr(importlib.import_module(f"torchcoreset.transport.passes.{name}"), "DENSE_POINTS", 256)
+    for module in (statistics_module, plan_module):
+        monkeypatch.setattr(module, "MANY", 256)
     generator = torch.Generator().manual_seed(9)
-    x = torch.rand(2100, 1, generator=generator)
+    x = torch.rand(300, 1, generator=generator)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = tc.certify(x, lambda m: torch.rand(m, 1), p=1, samples=20_000)
+        found = tc.certify(x, lambda m: torch.rand(m, 1), p=1, samples=6000)
     truth = UNIFORM.value(x, p=1)
     assert found.lower <= truth <= found.upper
     assert np.isfinite(found.upper)

@@ -17,7 +17,7 @@ def banana(y: Tensor) -> Tensor:
 
 @pytest.fixture(scope="module")
 def coreset() -> tc.Coreset:
-    return tc.build_coreset(plane, 30, samples=20_000).coreset
+    return tc.build_coreset(plane, 30, samples=5000).coreset
 
 
 @pytest.mark.slow

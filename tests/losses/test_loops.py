@@ -244,7 +244,8 @@ assert points.isfinite().all()
 """
 
 
-@pytest.mark.parametrize("how", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["fork", "spawn"])
 def test_loader_workers_after_the_threads_are_warm(how: str, tmp_path: Any) -> None:
     """Case A31, in a process of its own: what hangs is stopped. Workers that are spawned read a script."""
     if how == "fork":

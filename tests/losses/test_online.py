@@ -48,7 +48,7 @@ def fitted(p: float, batches: int, *, seed: int, rate: float, size: int = 20, n:
 @pytest.mark.parametrize(("p", "rate"), [(2, 0.5), (1, 0.2)])
 def test_sgd_on_small_batches_reaches_the_optimum(p: int, rate: float) -> None:
     above = []
-    for seed in range(5):
+    for seed in range(3):
         points, seen = fitted(p, 1000, seed=seed, rate=rate)
         above.append(NORMAL.value(points, p) / NORMAL.optimal_value(10, p) - 1)
         assert seen[tc.StreamStatus.TRACKING] > 750
@@ -136,6 +136,7 @@ def test_tiny_batches_suffice(size: int) -> None:
     assert float((loss.potential - NORMAL.potential(x, 2)).abs().max()) < 0.15
 
 
+@pytest.mark.slow
 def test_batches_count_by_their_size() -> None:
     # The same 400 batches whole, and with every second one in two unequal parts: the same potential but for noise.
     x, losses = NORMAL.optimal_points(5, 2), [tc.CoresetLoss(online=True) for _ in range(2)]
@@ -156,6 +157,7 @@ def test_batches_count_by_their_size() -> None:
     torch.testing.assert_close(twins[0].potential, twins[1].potential, atol=1e-6, rtol=0)
 
 
+@pytest.mark.slow
 def test_points_may_be_replaced_and_their_number_may_change() -> None:
     loss, generator = tc.CoresetLoss(online=True), torch.Generator().manual_seed(0)
     for x in (normal(8, 2, seed=1), 3 * normal(8, 2, seed=2), normal(8, 2, seed=3) - 4, normal(5, 2, seed=4)):

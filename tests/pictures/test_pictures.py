@@ -14,6 +14,8 @@ from torchcoreset import pictures
 
 pytest.importorskip("matplotlib")
 
+pytestmark = pytest.mark.usefixtures("two_starts")
+
 DATA = torch.randn(2000, 2, generator=torch.Generator().manual_seed(0))
 WIDE = torch.randn(1000, 12, generator=torch.Generator().manual_seed(1)) * torch.arange(1.0, 13)
 
@@ -100,6 +102,7 @@ def test_distribution_functions_on_the_line() -> None:
     assert steps.edges[1:3].tolist() == [1, 3]
 
 
+@pytest.mark.slow
 def test_pairs_take_the_widest_columns() -> None:
     figure = pictures.draw_pairs(WIDE[:5], WIDE)
     assert [axis.get_xlabel() for axis in figure.axes if axis.get_xlabel()] == [f"column {k}" for k in range(7, 12)]
@@ -170,7 +173,15 @@ def test_what_cannot_be_drawn_is_said(draw, message: str) -> None:
         draw()
 
 
-@pytest.mark.parametrize("same", [torch.zeros(5, 1), torch.zeros(5, 2), torch.zeros(5, 4), torch.zeros(1, 3)])
+@pytest.mark.parametrize(
+    "same",
+    [
+        torch.zeros(5, 1),
+        torch.zeros(5, 2),
+        pytest.param(torch.zeros(5, 4), marks=pytest.mark.slow),
+        torch.zeros(1, 3),
+    ],
+)
 def test_data_without_any_spread_are_drawn(same) -> None:
     rendered(pictures.draw_coreset(same[:1], same))
     if same.shape[1] > 1:

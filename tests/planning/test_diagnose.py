@@ -7,6 +7,8 @@ import torch
 
 import torchcoreset as tc
 
+pytestmark = pytest.mark.usefixtures("two_starts")
+
 DATA = torch.rand(5000, 2, generator=torch.Generator().manual_seed(0))
 TOPICS = ["cell masses", "empty cells", "duplicates", "tails", "precision", "scales"]
 

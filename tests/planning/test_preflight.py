@@ -50,6 +50,7 @@ def test_memory_is_right_to_a_fifth(n: int, m: int, d: int, p: int, tolerance: f
     raise AssertionError((taken, estimate))
 
 
+@pytest.mark.slow
 def test_time_is_a_fair_guess() -> None:
     """A guess before the number of steps is known; the machine may be busy, so the bounds are wide."""
     data = torch.randn(40_000, 2, generator=torch.Generator().manual_seed(0))

@@ -57,6 +57,7 @@ def test_a_table_is_split() -> None:
     assert found.certificate.samples <= 3000
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:source. one of:UserWarning")
 def test_tails_are_told() -> None:
     with pytest.warns(UserWarning, match=r"a tenth of the cells carries \d+% of the cost: the tails decide") as caught:

@@ -17,6 +17,8 @@ from torch import Tensor
 import torchcoreset as tc
 from tests.properties.draw import Refused, answer, as_read, bits, examples, rows_of, same, tables, weights
 
+pytestmark = pytest.mark.usefixtures("two_starts")
+
 powers = st.sampled_from((2, 1, 1.5, 3))
 sizes = st.sampled_from((1, 2, 3, 5, 8, 20)) | st.sampled_from((0, -1, True, 2.0, "2", None))
 seeds = st.sampled_from((0, 1, 2**40)) | st.sampled_from(("a", 1.5, None, True))

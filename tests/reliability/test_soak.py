@@ -40,6 +40,7 @@ def growth(seen: list[int]) -> int:
     return max(seen[half:]) - max(seen[:half])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("process_memory")
 @pytest.mark.skipif(TRIM is None, reason="needs glibc's malloc_trim")
 def test_what_is_kept_is_seen_and_what_is_free_is_not() -> None:

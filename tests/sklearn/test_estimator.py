@@ -20,6 +20,8 @@ from sklearn.utils.estimator_checks import check_estimator
 import torchcoreset as tc
 from torchcoreset.sklearn import WassersteinCoreset
 
+pytestmark = pytest.mark.usefixtures("two_starts")
+
 X = np.random.default_rng(0).normal(size=(400, 2))
 
 
@@ -59,6 +61,7 @@ def test_weights_count() -> None:
     assert model.score(X, sample_weight=weights) == pytest.approx(model.score(kept), rel=1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2])
 def test_a_stream_comes_near_the_fit(p: float) -> None:
     random = np.random.default_rng(1)

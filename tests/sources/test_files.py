@@ -15,6 +15,8 @@ from torchcoreset.sources import CsvSource, NpySource, ParquetSource, as_source
 from torchcoreset.sources.files import npy as file_npy
 from torchcoreset.sources.files import source as file_source
 
+pytestmark = pytest.mark.usefixtures("two_starts")
+
 ROWS = 1000
 TABLE = np.stack([np.arange(ROWS), 2.0 * np.arange(ROWS)], axis=1)
 WEIGHTS = np.arange(ROWS) % 4

@@ -77,6 +77,7 @@ def test_a_limit_keeps_different_rows_in_order(batch_size, limit, generator):
     assert rows == sorted(set(rows))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [1, 3, 10])
 def test_the_limit_is_a_uniform_sample(batch_size, generator):
     batches = torch.arange(12).split(batch_size)

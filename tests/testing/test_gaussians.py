@@ -38,6 +38,7 @@ def test_the_stable_form_is_the_printed_formula(eta: float) -> None:
     assert entropic_gaussian_line(a, b, eta) == pytest.approx(printed, rel=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("eta", [1.0, 10.0])
 def test_sinkhorn_on_a_grid_agrees(eta: float) -> None:
     grid = np.linspace(-12, 12, 481)

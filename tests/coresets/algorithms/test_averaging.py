@@ -10,6 +10,8 @@ from torchcoreset.coresets.algorithms import Objective, averaging
 from torchcoreset.sources import as_source
 from torchcoreset.testing import UNIFORM
 
+pytestmark = pytest.mark.usefixtures("two_starts")
+
 SIZE, COUNT = 10, 400
 
 
@@ -42,6 +44,7 @@ def test_build_ends_on_fresh_samples_where_few_are_held(monkeypatch: pytest.Monk
     assert excess(averaged.coreset.points, 2) < 0.5 * excess(held.coreset.points, 2)
 
 
+@pytest.mark.slow
 def test_steps_bound_the_fresh_ones_too() -> None:
     result = tc.build_coreset(lambda rows: torch.rand(rows, 2), 150, steps=5, seed=0)
     assert len(result.history) == 5

@@ -7,6 +7,8 @@ from torch import Tensor
 import torchcoreset as tc
 from torchcoreset.testing import E1, NORMAL
 
+pytestmark = pytest.mark.usefixtures("two_starts")
+
 OPTIMIZERS = {
     "SGD": lambda x: torch.optim.SGD(x, lr=2.0),
     "momentum": lambda x: torch.optim.SGD(x, lr=0.5, momentum=0.8),
@@ -37,7 +39,7 @@ def test_every_optimizer_comes_near_the_fixed_point(name: str, p: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2])
 def test_the_default_optimizer_has_converged_when_it_says_so(p: int) -> None:
-    result = tc.build_coreset(torch.distributions.Normal(0.0, 1.0), 10, p, algorithm="gradient", seed=0, samples=30_000)
+    result = tc.build_coreset(NORMAL.quantile_sample(3000), 10, p, algorithm="gradient", seed=0)
     assert result.status is tc.Status.CONVERGED or len(result.history) == 300
     assert NORMAL.value(result.coreset.points, p) <= 1.01 * NORMAL.optimal_value(10, p)
 

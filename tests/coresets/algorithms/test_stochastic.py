@@ -11,6 +11,8 @@ from torchcoreset.coresets.algorithms import Objective, stochastic
 from torchcoreset.sources import as_source
 from torchcoreset.testing import E1, NORMAL
 
+pytestmark = pytest.mark.usefixtures("two_starts")
+
 STANDARD = torch.distributions.Normal(0.0, 1.0)
 
 

@@ -34,6 +34,7 @@ def test_much_lower_than_where_it_began(p: float) -> None:
     assert tc.transport(annealed(y, 15, p), y, p).value < 0.8 * tc.transport(y[:15], y, p).value
 
 
+@pytest.mark.slow
 def test_clusters_with_few_samples_a_point_keep_their_points() -> None:
     # A point that starved came to the middle of another cluster with a potential that let it take hundreds of samples.
     ratios = []
