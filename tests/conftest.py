@@ -54,7 +54,10 @@ def two_starts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before those that are slow are left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip, with the reason, what this machine cannot run. What starts several processes is slow."""
+    """Skip, with the reason, what this machine cannot run. What starts several processes is slow.
+
+    Slow tests come first: short ones are what one process of pytest-xdist takes from another at the end.
+    """
     missing = {}
     if not torch.cuda.is_available():
         missing["gpu"] = "needs a CUDA device, and torch sees none"
@@ -68,3 +71,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, reason in missing.items():
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)

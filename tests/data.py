@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -66,9 +67,11 @@ def cloud(kind: str, m: int = 300) -> Tensor:
     return y
 
 
-def seeds(count: int, quick: int) -> list[Any]:
-    """Seeds from 0 as parameters of a test; `make test-quick` takes the first `quick` of them."""
-    return [*range(quick), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(quick, count))]
+def seeds(count: int, *, quick: int, slow: Collection[int] = ()) -> list[Any]:
+    """Seeds from 0 as parameters of a test; `make test-quick` takes the first `quick` of them, but for slow ones."""
+    return [
+        pytest.param(seed, marks=pytest.mark.slow) if seed >= quick or seed in slow else seed for seed in range(count)
+    ]
 
 
 class Rows(Dataset):

@@ -186,6 +186,7 @@ def check_neighbours(namespace: dict[str, Any], folder: Path) -> None:
 AFTERWARDS = {"docs/how-to/neighbours.md": check_neighbours}
 
 
+@pytest.mark.usefixtures("two_starts")
 @pytest.mark.parametrize(
     "path", [path if path == README else pytest.param(path, marks=pytest.mark.slow) for path in RUNNABLE], ids=name_of
 )

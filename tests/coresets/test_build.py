@@ -363,7 +363,7 @@ def test_what_is_no_source() -> None:
 )
 def test_dtypes(algorithm: str, dtype: torch.dtype, points: torch.dtype) -> None:
     y = (20 + 5 * normal(100, 2)).to(dtype)
-    result = tc.build_coreset(y, 4, algorithm=algorithm, steps=15)
+    result = tc.build_coreset(y, 4, algorithm=algorithm, steps=8)
     assert result.coreset.points.dtype == result.coreset.weights.dtype == points
     assert result.transport.value < float(y.double().var(0, unbiased=False).sum())
 

@@ -123,6 +123,7 @@ def test_lightning_coreset(capsys: pytest.CaptureFixture, tmp_path: Path, monkey
     assert after < 0.8 * before
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_lightning_checkpoint_goes_on_bit_for_bit(tmp_path: Path) -> None:
     lit = load("lightning_coreset")

@@ -234,7 +234,7 @@ y = torch.randn(2048, 2, generator=torch.Generator().manual_seed(0))
 loss, points = tc.CoresetLoss(), torch.nn.Parameter(y[:8].clone())
 loss(points, y).backward()
 optimizer = torch.optim.SGD([points], lr=0.1)
-settings = {{"num_workers": 2, "multiprocessing_context": {how!r}}}
+settings = {{"num_workers": {workers}, "multiprocessing_context": {how!r}}}
 for epoch in range({epochs}):
     for batch, in DataLoader(TensorDataset(y), batch_size=512, shuffle=True, **settings):
         optimizer.zero_grad()
@@ -249,10 +249,10 @@ assert points.isfinite().all()
 def test_loader_workers_after_the_threads_are_warm(how: str, tmp_path: Any) -> None:
     """Case A31, in a process of its own: what hangs is stopped. Workers that are spawned read a script."""
     if how == "fork":
-        run(WORKERS.format(how=how, epochs=2))
+        run(WORKERS.format(how=how, workers=2, epochs=2))
         return
     script = tmp_path / "loop.py"
-    body = WORKERS.format(how=how, epochs=1).replace("\n", "\n    ")
+    body = WORKERS.format(how=how, workers=1, epochs=1).replace("\n", "\n    ")
     script.write_text(f"def main():{body}\nif __name__ == '__main__':\n    main()\n")
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr

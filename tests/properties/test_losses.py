@@ -64,7 +64,7 @@ def test_a_functional_loss_is_finite_or_says_why(name: str, given: tuple[Any, An
 
 
 @pytest.mark.parametrize("name", LOSSES)
-@examples(20)
+@examples(12)
 @given(st.data())
 def test_the_state_is_unchanged_after_an_error(name: str, data: st.DataObject) -> None:
     columns, n = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 5))

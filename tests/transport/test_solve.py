@@ -31,6 +31,8 @@ from torchcoreset.transport.problem import make_problem
 from torchcoreset.transport.solve import solve, solve_dual
 
 every_power = pytest.mark.parametrize("p", [1, 1.5, 2, 3])
+# `make test-quick` takes two of them.
+two_powers_or_all = pytest.mark.parametrize("p", [1, 2, *(pytest.param(p, marks=pytest.mark.slow) for p in (1.5, 3))])
 either_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 
 
@@ -161,7 +163,7 @@ def instance(seed: int) -> tuple[Instance, float]:
     return problem, float(ot.emd2(a, b, cost, numItermax=10**7))
 
 
-every_instance = pytest.mark.parametrize("seed", seeds(50, quick=len(SIZES)))
+every_instance = pytest.mark.parametrize("seed", seeds(50, quick=len(SIZES), slow={4}))
 # none of these problems takes a second where all goes well
 in_time = pytest.mark.timeout(30)
 
@@ -619,7 +621,7 @@ def list_instance(kind: str, p: float) -> tuple[Instance, float]:
 
 @pytest.mark.usefixtures("many_points")
 @pytest.mark.parametrize("kind", LIST_KINDS)
-@every_power
+@two_powers_or_all
 @in_time
 def test_bounds_of_many_points_hold_the_optimum(kind: str, p: float) -> None:
     problem, optimum = list_instance(kind, p)
@@ -634,7 +636,7 @@ def test_bounds_of_many_points_hold_the_optimum(kind: str, p: float) -> None:
 
 @pytest.mark.usefixtures("many_points")
 @pytest.mark.parametrize("kind", LIST_KINDS)
-@every_power
+@two_powers_or_all
 @in_time
 def test_exact_is_exact_for_many_points(kind: str, p: float) -> None:
     problem, optimum = list_instance(kind, p)
@@ -645,7 +647,7 @@ def test_exact_is_exact_for_many_points(kind: str, p: float) -> None:
 
 
 @pytest.mark.parametrize("kind", LIST_KINDS)
-@every_power
+@two_powers_or_all
 @in_time
 def test_exact_is_exact_by_way_of_lists(kind: str, p: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists where a potential is near, all costs where they did not do."""
