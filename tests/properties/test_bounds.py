@@ -5,6 +5,7 @@ group by itself, with the groups' origins taken off, so that nothing is lost bet
 1/64, or integers, below what each dtype holds exactly: no draw is rounded.
 """
 
+import os
 import warnings
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ import torch
 
 import torchcoreset as tc
 
-DRAWS, ALL_DRAWS = 40, 2_000
+DRAWS, ALL_DRAWS = 40, int(os.environ.get("TORCHCORESET_EXAMPLES", "1000"))
 TOLERANCES = (1e-2, 1e-3, 1e-6)
 # float32 holds multiples of 1/64 up to 2^18, float64 up to 2^47.
 FARTHEST = {torch.float32: 2.0**17, torch.float64: 2.0**40}
