@@ -10,5 +10,5 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 @pytest.fixture(autouse=True)
-def examples_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+def examples_on_the_path(monkeypatch: pytest.MonkeyPatch, two_starts: None) -> None:
     monkeypatch.syspath_prepend(EXAMPLES)
