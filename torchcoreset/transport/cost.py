@@ -21,6 +21,8 @@ from torch import Tensor
 
 from ..tensors import is_real
 
+PAIRED = 1 << 16  # numbers of a block of differences; of many at once each takes ten times as long (measured)
+
 Number = TypeVar("Number", float, Tensor)
 
 
@@ -76,6 +78,12 @@ class Cost(ABC):
     @abstractmethod
     def paired(self, y: Tensor, x: Tensor) -> Tensor:
         """Costs between matching rows of y (k, d) and x (k, d), shape (k,), float64, from exact differences."""
+
+    def at(self, y: Tensor, x: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
+        """Costs between y[rows] and x[cols], (k,), as `paired` gives them, in blocks that a cache holds."""
+        block = max(16, PAIRED // y.shape[1])
+        blocks = zip(rows.split(block), cols.split(block), strict=True)  # type: ignore[no-untyped-call]
+        return torch.cat([self.paired(y[some], x[others]) for some, others in blocks])
 
     @abstractmethod
     def paired_gradient(self, y: Tensor, x: Tensor) -> Tensor:

@@ -314,7 +314,7 @@ class Solver:
         fixed[moved.rows] = False
         still = fixed.nonzero()[:, 0]
         value = float(self.engine.total(problem.a[still] @ cells.cost[still])[0])
-        value += float(mass @ problem.cost.paired(boundary.y[rows], problem.x[cols]))
+        value += float(mass @ problem.cost.at(boundary.y, problem.x, rows, cols))
         plan = Coupling(
             torch.cat((still, moved.rows)),
             torch.cat((cells.cell[still], moved.cols)),
@@ -371,5 +371,5 @@ def plan_cost(engine: Engine, plan: Coupling) -> float:
     problem = engine.problem
     total = problem.a.new_zeros(())
     for rows, cols, mass in plan.blocks():
-        total += mass @ problem.cost.paired(problem.y[rows], problem.x[cols])
+        total += mass @ problem.cost.at(problem.y, problem.x, rows, cols)
     return float(engine.total(total)[0])

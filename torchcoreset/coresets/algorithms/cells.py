@@ -52,7 +52,7 @@ def _costs(x: Tensor, y: Tensor, plan: Coupling, cost: Cost) -> Tensor:
     """Cost of the mass that each point receives, (n,)."""
     costs = x.new_zeros(len(x))
     for rows, cols, mass in plan.blocks():
-        costs.index_add_(0, cols, mass * cost.paired(y[rows], x[cols]))
+        costs.index_add_(0, cols, mass * cost.at(y, x, rows, cols))
     return costs
 
 

@@ -107,7 +107,7 @@ def near_optimal_plan(
     for rows, cols, mass in found.plan.blocks():
         sums[0] += mass[cols != kept.cell[rows]].sum()
         if image is not None:
-            sums[1] += mass @ cost.paired(kept.image[rows], image[cols])
+            sums[1] += mass @ cost.at(kept.image, image, rows, cols)
     moved, image_value = totals_of(ranks)(sums).tolist()
     return Plan(found.value, image_value, moved, statistics.mass / statistics.total, _cost_share(statistics))
 
@@ -128,11 +128,7 @@ def _value(entries: tuple[Tensor, ...], y: Tensor, some: Tensor, mean: Tensor, x
     """Cost of a plan whose first rows are samples and whose last are what is left of each cell."""
     rows, cols, mass = entries
     single = rows < len(y)
-    total = 0.0
-    step = max(1, BLOCK // x.shape[1])
-    blocks = zip(*(torch.split(part[single], step) for part in entries), strict=True)
-    for row, col, part in blocks:
-        total += float(part @ cost.paired(y[row], x[col]))
+    total = float(mass[single] @ cost.at(y, x, rows[single], cols[single]))
     home, col, part = some[rows[~single] - len(y)], cols[~single], mass[~single]
     apart = cost.metric.paired(x[home], x[col])
     bound = torch.where(home == col, mean[home], cost.of_length(cost.root(mean[home]) + apart))

@@ -36,7 +36,7 @@ def candidate_arcs(engine: Engine, cell: Tensor, margin: Tensor, v: Tensor, lack
     scale = mass_by_cell(cell, margin, n) / torch.bincount(cell, minlength=n).clamp(min=1)
     if widen > 1:
         everywhere = float(margin.mean())
-        own_cost = float(engine.problem.cost.paired(engine.problem.y, x[cell]).mean())
+        own_cost = float(engine.problem.cost.at(engine.problem.y, x, torch.arange(k, device=v.device), cell).mean())
         # Of points that all have a twin, no margin tells how far the others are.
         scale = scale.clamp(min=everywhere if everywhere > TWINS * own_cost else own_cost)
     supply = torch.where(lacks > 0, b + widen * lacks, 0.0)
@@ -44,6 +44,6 @@ def candidate_arcs(engine: Engine, cell: Tensor, margin: Tensor, v: Tensor, lack
     own = torch.arange(k, device=v.device) * n + cell
     key = torch.unique(torch.cat((rows.long() * n + cols, own)))
     rows, cols = key // n, key % n
-    cost = engine.problem.cost.paired(engine.problem.y[rows], x[cols])
+    cost = engine.problem.cost.at(engine.problem.y, x, rows, cols)
     offsets = torch.searchsorted(rows, torch.arange(k + 1, device=v.device))
     return ArcLists(*(t.cpu().numpy() for t in (offsets, cols, cost)))
