@@ -64,7 +64,7 @@ def test_a_header_that_promises_more_than_there_is(tmp_path: Path, shape: tuple[
 def test_a_header_in_brackets_without_end(tmp_path: Path) -> None:
     text = b"(" * 9000
     member = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
-    with pytest.raises(ValueError, match="is not a .npz file of plain arrays"):
+    with pytest.raises(ValueError, match=r"is not a .npz file of plain arrays"):
         tc.Coreset.load(archive(tmp_path / "c.npz", points=member, weights=plain(np.ones(3))))
 
 

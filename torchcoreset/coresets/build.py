@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -57,6 +57,8 @@ def build_coreset(
     seed: int | Generator = 0,
     progress: bool | None = None,
     callback: Callable[[Step], None] | None = None,
+    keep: Callable[[dict[str, Any]], None] | None = None,
+    resume: Mapping[str, Any] | None = None,
     engine: EngineName = "auto",
     group: Any = None,
 ) -> BuildResult:
@@ -102,7 +104,13 @@ def build_coreset(
             ``lambda x: torch.optim.SGD(x, lr=0.1)``; None takes Adam with a decaying rate and no weight decay.
         seed: int or generator. The same seed gives the same bits on one machine; torch's global state is left alone.
         progress: show a bar; None shows it on a terminal if tqdm is installed.
-        callback: called after each step with its `Step`, whose `points` are the result so far: to log, to keep on disk.
+        callback: called after each step with its `Step`, whose `points` are the result so far: to log, to draw.
+        keep: called once the start is drawn, and after each step, with a record of the run for `resume`: a dict of
+            tensors, numbers and text, which `torch.save` writes and `torch.load` reads. Its "points" are the result
+            so far. Not with a `group`.
+        resume: record of an interrupted run. With the same source and the other arguments as they were, the run goes
+            on as if nothing had happened; only `steps` and `tolerance` may differ. A source that cannot be read twice,
+            such as an iterator, has to stand where it stood.
         engine: "dense", "keops", "triton" or "auto", as in `transport`.
         group: None builds on the samples of this process. With "world" or a `torch.distributed.ProcessGroup` each rank
             draws from a source of its own and holds its part; every rank calls with the same settings and gets the
@@ -136,7 +144,7 @@ def build_coreset(
         start = Start(init=init, restarts=restarts, size=size, p=p, weights=weights, engine=engine)
         settings: dict[str, Any] = {}
         if ranks is not None:
-            _check_group(algorithm, sample_weights)
+            _check_group(algorithm, sample_weights, keep is not None or resume is not None)
             settings = {
                 "size": size, "p": p, "algorithm": algorithm, "steps": steps, "tolerance": tolerance,
                 "samples": samples, "restarts": restarts, "engine": engine, "optimizer": optimizer is not None,
@@ -146,22 +154,30 @@ def build_coreset(
             }  # fmt: skip
     bar = ProgressBar(steps, progress if ranks is None or ranks.rank == 0 else False, f"coreset of {size} points")
     potential: Tensor | None = None
+    run = Run(
+        steps, tolerance, bar, generator, {"size": size, "p": float(p), "algorithm": algorithm}, callback, keep, resume
+    )
+    if resume is not None:
+        start = replace(start, init=resume["points"], restarts=None)
     with bar, solver_modes():
         if algorithm == "sgd":
             read = as_source(source, sample_weights)
-            built_on, run = fingerprint_of(read), Run(steps, tolerance, bar, callback)
+            built_on = fingerprint_of(read)
             points, b = start.draw(read, generator)
+            run.begin(points)
             objective = Objective(b, p, engine)
-            count = batch_size or BATCH * size
-            points, y, a = _stochastic(run, objective, points, read, samples, count, rate, generator)
+            points, y, a = _stochastic(
+                run, objective, points, read, samples, batch_size or BATCH * size, rate, generator
+            )
         else:
             if ranks is None:
                 loaded = load(source, sample_weights, size, samples, generator)
             else:
                 loaded = load_part(ranks, source, sample_weights, size, samples, generator, settings)
-            built_on, run = fingerprint_of(loaded.read), Run(steps, tolerance, bar, callback)
+            built_on = fingerprint_of(loaded.read)
             points, b = start.draw(loaded.rows, generator)
             points = wide_enough(points, loaded.y)
+            run.begin(points)
             loaded = replace(loaded, y=loaded.y.to(points))
             y, a, objective = loaded.y, loaded.a, Objective(b, p, engine, ranks)
             if algorithm == "gradient":
@@ -194,19 +210,21 @@ def _fixed_point(
     loose, accuracy = max(run.tolerance, COARSE_TOLERANCE), _accuracy(run.tolerance)
 
     def descend(
-        objective: Objective, y: Tensor, a: Tensor | None, count: int, tolerance: float
+        place: int, objective: Objective, y: Tensor, a: Tensor | None, count: int, tolerance: float
     ) -> tuple[Tensor, Tensor | None]:
         step = partial(fixed_point.step, objective=objective, samples=y, sample_weights=a, tolerance=accuracy)
-        state = run.descend(step, fixed_point.init(points, accuracy, potential), count, tolerance=tolerance)
+        state = run.descend(
+            step, fixed_point.init(points, accuracy, potential), count, place=place, tolerance=tolerance
+        )
         return state.result, state.potential
 
     coarse = max(COARSE * len(points), COARSE_LEAST)
     if loaded.count > 2 * coarse:
         part = loaded.rows.draw(coarse, generator).to(points)
         alone = replace(objective, ranks=None)  # every rank has drawn the same part
-        points, potential = descend(alone, part, None, coarse, loose)
-    points, potential = descend(objective, loaded.y, loaded.a, loaded.count, loose if fresh else run.tolerance)
-    steps = min(averaging.STEPS, run.steps - len(run.history))
+        points, potential = descend(0, alone, part, None, coarse, loose)
+    points, potential = descend(1, objective, loaded.y, loaded.a, loaded.count, loose if fresh else run.tolerance)
+    steps = min(averaging.STEPS, run.steps - run.first_step(2))
     if not fresh or steps < 1:
         return points, potential
     status = run.status  # values of fresh samples scatter: they say nothing of whether points have settled
@@ -214,7 +232,9 @@ def _fixed_point(
         averaging.step, objective=objective, source=loaded.read, count=len(loaded.y), generator=loaded.generator,
         settling=steps // averaging.SETTLING,
     )  # fmt: skip
-    averaged = run.descend(step, averaging.init(points, potential), loaded.count, until_settled=False, steps=steps)
+    averaged = run.descend(
+        step, averaging.init(points, potential), loaded.count, place=2, until_settled=False, steps=steps
+    )
     run.status = status
     return averaged.result, averaged.potential
 
@@ -267,7 +287,7 @@ def _stochastic(
         short = True
     if short:
         message = (
-            f"source: the iterator ended after {len(run.history)} of {run.steps} steps with too few rows left to "
+            f"source: the iterator ended after {run.done} of {run.steps} steps with too few rows left to "
             "measure on; the result is measured on a batch that was used. Pass a list of batches or a DataLoader to "
             "read them more than once."
         )
@@ -277,8 +297,10 @@ def _stochastic(
     return points, y.to(points), a
 
 
-def _check_group(algorithm: str, sample_weights: Any) -> None:
+def _check_group(algorithm: str, sample_weights: Any, kept: bool) -> None:
     """Raise ValueError for what does not go with several ranks."""
+    if kept:
+        raise ValueError("keep, resume: given with a group, of whose run no record is kept. Leave them out.")
     if algorithm == "sgd":
         raise ValueError(
             "group: given with algorithm='sgd', whose batches are drawn by one process; expected 'fixed_point' or "

@@ -10,6 +10,9 @@ beyond them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -28,6 +31,17 @@ class CellSizes:
         self.p = p
         self._batches = 0
         self._sizes: Tensor | None = None
+
+    def record(self) -> dict[str, Any]:
+        """All of it as numbers and a tensor."""
+        return {"p": self.p, "batches": self._batches, "sizes": self._sizes}
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> CellSizes:
+        """The same back."""
+        sizes = cls(record["p"])
+        sizes._batches, sizes._sizes = record["batches"], record["sizes"]
+        return sizes
 
     def step_factors(self, batch: StreamTransport, weights: Tensor | None = None) -> Tensor:
         """What turns the gradient of a batch, for a mass of 1 in each cell, into a step: L^(2-p) / p, (n, 1).

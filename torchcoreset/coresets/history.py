@@ -46,7 +46,7 @@ class BuildResult:
     Attributes:
         coreset: the points.
         transport: `Transport` of the points on all samples in use: the distance, its lower bound and the plan.
-        history: one `Step` for each step.
+        history: one `Step` for each step; of a resumed run for those since, and the last few before.
         status: CONVERGED if the value had stopped falling, MAX_STEPS if the steps ran out.
         p: power of the cost.
     """

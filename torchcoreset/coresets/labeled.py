@@ -116,6 +116,8 @@ def build_labeled_coreset(
     seed: int = 0,
     progress: bool | None = None,
     callback: Callable[[Any, Step], None] | None = None,
+    keep: Callable[[Any, dict[str, Any]], None] | None = None,
+    resume: Mapping[Any, Mapping[str, Any]] | None = None,
     engine: EngineName = "auto",
 ) -> LabeledCoreset:
     """Find a coreset of each class and put them together.
@@ -141,6 +143,8 @@ def build_labeled_coreset(
             The number of points of a class and its weight still follow all rows.
         seed: class k, counted in the order of the sorted labels, is built with seed + k.
         callback: called after each step with the label and the `Step`.
+        keep: called as in `build_coreset`, with the label and a record of the run of its class.
+        resume: the last such record of each class, by label; classes that it lacks begin at the start.
 
     Returns:
         `LabeledCoreset`: points, labels, weights, and the result of each class.
@@ -190,6 +194,8 @@ def build_labeled_coreset(
                 seed=seed + k,
                 progress=progress,
                 callback=None if callback is None else partial(callback, label),
+                keep=None if keep is None else partial(keep, label),
+                resume=None if resume is None else resume.get(label),
                 engine=engine,
             )
         )

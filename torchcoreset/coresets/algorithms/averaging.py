@@ -9,7 +9,9 @@ fresh samples is as good as if K times as many samples had been loaded (Polyak, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
@@ -41,6 +43,14 @@ class State:
     def result(self) -> Tensor:
         """The average, in the dtype of the points."""
         return self.average.to(self.points.dtype)
+
+    def record(self) -> dict[str, Any]:
+        """All of it, for a run that goes on later."""
+        return dict(vars(self))
+
+    def resumed(self, record: Mapping[str, Any]) -> State:
+        """The state of a record."""
+        return State(**record)
 
 
 def init(points: Tensor, potential: Tensor | None = None) -> State:

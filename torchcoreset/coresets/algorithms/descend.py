@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
+from typing import Any, Protocol, TypeVar
 
-from torch import Tensor
+from torch import Generator, Tensor
 
 from ...losses import LossResult
 from ...transport import Status, Transport
@@ -25,6 +25,12 @@ class AlgorithmState(Protocol):
     def result(self) -> Tensor:
         """(n, d) what a run returns that stops here."""
 
+    def record(self) -> dict[str, Any]:
+        """All of it as tensors, numbers, and dicts of them, which no later step writes to."""
+
+    def resumed(self: State, record: Mapping[str, Any]) -> State:
+        """The state that made the record, from a first one."""
+
 
 State = TypeVar("State", bound=AlgorithmState)
 
@@ -36,10 +42,50 @@ class Run:
     steps: int  # most steps of all of them together
     tolerance: float  # relative change of the value that counts as none
     progress: ProgressBar  # shows value and gap of each step
+    generator: Generator  # of all that is drawn
+    settings: Mapping[str, Any]  # what a run that goes on has to have in common with the earlier one
     callback: Callable[[Step], None] | None = None  # called after each step with its `Step`, points included
-    history: list[Step] = field(default_factory=list)  # the steps so far
+    keep: Callable[[dict[str, Any]], None] | None = None  # called with a record of the run once begun, and each step
+    earlier: Mapping[str, Any] | None = None  # such a record, of a run that goes on here
+    history: list[Step] = field(default_factory=list)  # the steps so far; of an earlier run the last ones
     status: Status = Status.MAX_STEPS  # of the last algorithm
     began: float = field(default_factory=time.perf_counter)  # when, in the seconds of `time.perf_counter`
+    _first_steps: dict[int, int] = field(default_factory=dict)  # of each algorithm, by its place
+    _statuses: dict[int, str] = field(default_factory=dict)  # of the algorithms that have ended
+    _drawn: Tensor | None = None  # state of the generator once the start was drawn
+
+    def __post_init__(self) -> None:
+        if self.earlier is None:
+            return
+        for name, ours in self.settings.items():
+            theirs = self.earlier.get(name)
+            if theirs != ours:
+                raise ValueError(
+                    f"resume: got a record of a run with {name}={theirs!r}, and this one has {ours!r}; expected a "
+                    "record that `keep` got in a run with the same arguments."
+                )
+
+    @property
+    def done(self) -> int:
+        """Steps made, those before an interruption included."""
+        return self.history[-1].step + 1 if self.history else 0
+
+    def begin(self, points: Tensor) -> None:
+        """The start (n, d) is drawn; of a run that goes on, it is the result so far."""
+        if self.earlier is None:
+            self._drawn = self.generator.get_state()
+            self._keep(0, None, points)
+            return
+        self._drawn = self.earlier["drawn"]
+        self.generator.set_state(self.earlier["drawn"])
+        self.history += [Step(*numbers) for numbers in self.earlier["history"]]
+        self._first_steps, self._statuses = dict(self.earlier["first_steps"]), dict(self.earlier["statuses"])
+        if self.history:
+            self.began -= self.history[-1].seconds
+
+    def first_step(self, place: int) -> int:
+        """Number of the step with which an algorithm has begun, or would now."""
+        return self._first_steps.get(place, self.done)
 
     def descend(
         self,
@@ -47,6 +93,7 @@ class Run:
         state: State,
         samples: int,
         *,
+        place: int = 0,
         until_settled: bool = True,
         tolerance: float | None = None,
         steps: int | None = None,
@@ -58,28 +105,57 @@ class Run:
                 latter if the source has ended, which ends the run too.
             state: to begin with.
             samples: that each step uses, for the record.
+            place: of this algorithm among those of the run. What an earlier run has done of them is not done again.
             until_settled: False makes all steps.
             tolerance, steps: in place of those of the run, for this algorithm.
         """
         tolerance = self.tolerance if tolerance is None else tolerance
-        last = self.steps if steps is None else len(self.history) + steps
+        earlier = None if self.earlier is None or self.earlier["state"] is None else self.earlier
+        if earlier is not None and place < earlier["place"]:
+            self.status = Status(self._statuses[place])
+            return state
+        stands = False
+        if earlier is not None and place == earlier["place"]:
+            state = state.resumed(earlier["state"])
+            self.generator.set_state(earlier["generator"])
+            stands = until_settled and settled(self.history, tolerance)
+        self._first_steps[place] = self.first_step(place)
+        last = self.steps if steps is None else self._first_steps[place] + steps
         self.status = Status.MAX_STEPS
-        while len(self.history) < last:
+        while self.done < last and not stands:
             state, measured = step(state)
             if measured is None:
                 return state
             self._record(measured, samples, state.result)
-            if until_settled and settled(self.history, tolerance):
-                break
+            self._keep(place, state, state.result)
+            stands = until_settled and settled(self.history, tolerance)
         if settled(self.history, tolerance):
             self.status = Status.CONVERGED
+        self._statuses[place] = self.status.value
         return state
+
+    def _keep(self, place: int, state: AlgorithmState | None, points: Tensor) -> None:
+        """Give a record from which the run can go on; O(1) in the number of steps."""
+        if self.keep is not None:
+            self.keep(
+                {
+                    **self.settings,
+                    "points": points.clone(),
+                    "place": place,
+                    "state": None if state is None else state.record(),
+                    "generator": self.generator.get_state(),
+                    "drawn": self._drawn,
+                    "history": [astuple(step)[:-1] for step in self.history[-WINDOW - 1 :]],
+                    "first_steps": dict(self._first_steps),
+                    "statuses": dict(self._statuses),
+                }
+            )
 
     def _record(self, measured: LossResult, samples: int, points: Tensor) -> None:
         # Nothing else than an exact transport has a bound: of a batch of a stream only the semi-dual is known.
         lower, gap = (measured.lower, measured.gap) if isinstance(measured, Transport) else (measured.value, math.nan)
         step = Step(
-            step=len(self.history),
+            step=self.done,
             value=measured.value,
             lower=lower,
             gap=gap,

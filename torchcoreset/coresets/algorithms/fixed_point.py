@@ -14,7 +14,9 @@ accurately as the fall of F asks for.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -39,6 +41,14 @@ class State:
     lowest: float = math.inf  # F at the points that these cells belong to
     value: float = math.nan  # F at the last points, NaN before the first
     potential: Tensor | None = None  # (n,) from which the next transport starts; None starts cold
+
+    def record(self) -> dict[str, Any]:
+        """All of it, for a run that goes on later."""
+        return dict(vars(self))
+
+    def resumed(self, record: Mapping[str, Any]) -> State:
+        """The state of a record."""
+        return State(**record)
 
 
 def init(points: Tensor, tolerance: float, potential: Tensor | None = None) -> State:

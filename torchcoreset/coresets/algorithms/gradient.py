@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -28,6 +30,21 @@ class State:
     lowest: float = math.inf  # that value
     optimizer: Optimizer | None = None  # made in the first step, once the value is known; None before
     schedule: LambdaLR | None = None  # of its rate; None where there is none
+    # State of the optimizer and of its schedule in a run that goes on here.
+    earlier: tuple[dict[str, Any], dict[str, Any] | None] | None = None
+
+    def record(self) -> dict[str, Any]:
+        """All of it, for a run that goes on later; copied, since the optimizer writes to what it holds."""
+        assert self.optimizer is not None  # a step has been made
+        schedule = None if self.schedule is None else self.schedule.state_dict()
+        rates = (self.optimizer.state_dict(), schedule)
+        return copy.deepcopy(
+            {"points": self.parameter.detach(), "result": self.result, "lowest": self.lowest, "rates": rates}
+        )
+
+    def resumed(self, record: Mapping[str, Any]) -> State:
+        """The state of a record, whose optimizer the next step makes."""
+        return State(nn.Parameter(record["points"]), record["result"], record["lowest"], earlier=record["rates"])
 
 
 def init(points: Tensor) -> State:
@@ -65,6 +82,11 @@ def step(
     optimizer, schedule = state.optimizer, state.schedule
     if optimizer is None:
         optimizer, schedule = setup(points, measured.value)
+        if state.earlier is not None:
+            of_optimizer, of_schedule = state.earlier
+            optimizer.load_state_dict(of_optimizer)
+            if schedule is not None and of_schedule is not None:
+                schedule.load_state_dict(of_schedule)
     # An optimizer that needs a closure (LBFGS) evaluates again; others take the gradient at hand.
     needs_closure = inspect.signature(optimizer.step).parameters["closure"].default is inspect.Parameter.empty
     optimizer.step(closure if needs_closure else None)

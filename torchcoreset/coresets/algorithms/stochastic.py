@@ -15,7 +15,9 @@ like 1/sqrt(k) and the average of the second half (Polyak and Juditsky 1992) rem
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
@@ -44,6 +46,16 @@ class State:
     def result(self) -> Tensor:
         """The averaged points, in their dtype."""
         return self.average.to(self.points.dtype)
+
+    def record(self) -> dict[str, Any]:
+        """All of it, for a run that goes on later."""
+        memory = None if self.memory is None else self.memory.tensors()
+        return {**vars(self), "cell_sizes": self.cell_sizes.record(), "memory": memory}
+
+    def resumed(self, record: Mapping[str, Any]) -> State:
+        """The state of a record."""
+        memory = None if record["memory"] is None else Memory.from_tensors(record["memory"])
+        return State(**{**record, "cell_sizes": CellSizes.of_record(record["cell_sizes"]), "memory": memory})
 
 
 def init(points: Tensor, p: float) -> State:
