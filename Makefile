@@ -36,7 +36,7 @@ help:
 	@echo "make clean       remove caches, builds and outputs (rm -r $(VENV) removes the environment)"
 
 demo: $(DEMO_STAMP)
-	$(RUN) -m torchcoreset.app.demo
+	$(RUN) -m torchcoreset.app.demo --force
 
 test: lint
 	$(PYTEST)

@@ -252,7 +252,7 @@ def test_a_configuration_says_what_the_command_line_says(folder, capsys):
     Path("c.yaml").write_text("command: build\ndata: t.npy\nsize: 3\ntolerance: 1e-2\nhold-out: 0.5\ncolumns: [0, 2]\n")
     assert ask(capsys, "run c.yaml")[0] == 0
     first = tc.Coreset.load("coreset.npz").points
-    ask(capsys, "build t.npy --size 3 --tolerance 1e-2 --hold-out 0.5 --columns 0,2")
+    ask(capsys, "build t.npy --size 3 --tolerance 1e-2 --hold-out 0.5 --columns 0,2 --force")
     assert torch.equal(first, tc.Coreset.load("coreset.npz").points)
 
 
@@ -261,11 +261,19 @@ LONG = (
 )
 
 
+def steps_kept() -> int:
+    """Steps in the checkpoint of this folder; 0 if there is none."""
+    for path in Path().glob("*.checkpoint"):
+        records = torch.load(path, weights_only=True)["classes"].values()
+        return sum(record["history"][-1][0] + 1 for record in records if record["history"])
+    return 0
+
+
 def start(line: str) -> Started:
-    """The command in a process of its own, once its checkpoint is there."""
+    """The command in a process of its own, once its checkpoint holds a step."""
     process = Started(COMMAND, *line.split())
     for _ in range(6000):
-        if list(Path().glob("*.checkpoint")):
+        if steps_kept():
             return process
         assert process.status is None, process.said("err")
         time.sleep(0.05)
@@ -316,28 +324,29 @@ def test_a_labelled_run_on_a_part_of_the_rows(folder, capsys):
     assert held.labels.tolist() == expected.labels.tolist()
     plan = tc.transport(held.points.detach(), rows.to(held.points), 2, held.weights)
     assert said["distance"] == pytest.approx(plan.value**0.5, rel=1e-3)
-    assert main(["build", "t.csv", "--columns", "a,c", "--label", "kind", "--size", "6", "--samples", "1"]) != 0
+    line = "build t.csv --columns a,c --label kind --size 6 --force --samples"
+    assert main([*line.split(), "1"]) != 0
     assert "--samples: got 1 for 2 classes" in capsys.readouterr().err
 
 
 def test_a_labelled_run_resumes_and_is_interrupted(folder, capsys, monkeypatch):
-    from torchcoreset.app.commands import build as command_build
+    from torchcoreset.app.files import Checkpoint
 
     line = "build t.csv --label kind --size 9 --restarts 1 --checkpoint-every 0 --quiet"
-    record = command_build.Checkpoint.record
+    keep = Checkpoint.keep
 
-    def interrupt(self, label, step):
-        record(self, label, step)
-        if step.step == 2:
+    def interrupt(self, label, record):
+        keep(self, label, record)
+        if self.steps(label) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(command_build.Checkpoint, "record", interrupt)
+    monkeypatch.setattr(Checkpoint, "keep", interrupt)
     assert main(line.split()) == 130
     assert "random rows" in capsys.readouterr().out
     assert tc.Coreset.load("coreset.npz").size == 9
     with np.load("coreset.npz", allow_pickle=False) as file:
         assert set(file["labels"]) == {"up", "down"}
-    monkeypatch.setattr(command_build.Checkpoint, "record", record)
+    monkeypatch.setattr(Checkpoint, "keep", keep)
     assert main([*line.split(), "--resume"]) == 0
     assert ask(capsys, "info coreset.npz")[1]["status"] == "converged"
 
@@ -430,9 +439,8 @@ def test_places_that_cannot_be_written_are_found_first(folder, capsys, flag, pla
 def test_uneven_columns_are_said(folder, capsys):
     assert main(["build", "t.npy", "--size", "3", "--steps", "1"]) == 1
     assert "column 'x1' spreads 102 times as wide as 'x2'" in capsys.readouterr().err
-    main(["build", "t.npy", "--size", "3", "--steps", "1", "--standardise"])
-    main(["build", "t.npy", "--size", "3", "--steps", "1", "--columns", "0,2"])
-    main(["build", "t.npy", "--size", "3", "--steps", "1", "--quiet"])
+    for option in ("--standardise", "--columns=0,2", "--quiet"):
+        assert main(["build", "t.npy", "--size", "3", "--steps", "1", "--force", option]) == 1
     assert "spreads" not in capsys.readouterr().err
 
 

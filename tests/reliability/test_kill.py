@@ -40,22 +40,22 @@ def test_a_run_survives_kills_at_random_moments(tmp_path: Path, out: str, monkey
     for _ in range(KILLS):
         before = stamp(checkpoint)
         process = start(out, 100_000)
-        for _ in range(2400):  # until this run has written something of its own
-            if stamp(checkpoint) != before:
+        for _ in range(2400):  # until this run has written something of its own, and points
+            if stamp(checkpoint) != before and torch.load(checkpoint, weights_only=True)["classes"]:
                 break
             assert process.status is None, "the run ended by itself"
             time.sleep(0.05)
         time.sleep(moments.uniform(0, 0.5))
         process.kill()
         assert not (tmp_path / out).exists()
-        with open(checkpoint, "rb") as file, np.load(file, allow_pickle=False) as held:
-            assert held["points0"].shape == (30, 2)
-            assert np.isfinite(held["points0"]).all()
+        points = torch.load(checkpoint, weights_only=True)["classes"][None]["points"]
+        assert points.shape == (30, 2)
+        assert bool(points.isfinite().all())
     assert start(out, 2).wait() == 1  # the steps ran out, as they had to at a tolerance of 0
     found = tc.Coreset.load(tmp_path / out)
     assert found.size == 30
     assert bool(torch.isfinite(found.points).all())
-    assert not checkpoint.exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"rows.npy", out}, "no temporary files either"
     random_rows = tc.Coreset.from_source(rows, 30)
     assert tc.transport(found.points, rows).value < tc.transport(random_rows.points, rows).value
 

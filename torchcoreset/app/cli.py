@@ -18,6 +18,7 @@ from typing import Any
 from ..errors import ConvergenceError, nearest
 from .commands import COMMANDS, RunSettings, read_config
 from .outcome import INTERRUPTED, NOT_REACHED, USAGE, Outcome, note
+from .outputs import check_settings
 from .settings import UsageError, explain, parser_of
 
 EXAMPLES = """\
@@ -86,9 +87,12 @@ def _parse(words: list[str]) -> tuple[Any, Callable[[Any], Outcome]]:
     except UsageError as error:
         raise UsageError(f"{name}: {explain(str(error), kind)}") from error
     settings = kind(**{field: getattr(parsed, field) for field in kind.__dataclass_fields__})
+    config = ""
     if command is None:
+        config = settings.config
         name, settings = read_config(settings, {key: entry[0] for key, entry in COMMANDS.items()})
         command = COMMANDS[name][1]
+    check_settings(settings, config)
     return settings, command
 
 

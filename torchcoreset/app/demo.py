@@ -10,11 +10,13 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ..coresets import build_coreset, load_npz
+from ..coresets import build_coreset, load_npz, names_in_npz
 from ..pictures import Panel, draw_comparison
 from ..sources import as_source
 from ..transport import as_cost
 from .measure import measure_random_rows
+from .outcome import note, printable
+from .outputs import check_outputs
 
 OUTPUT = Path("demo_output")
 
@@ -27,20 +29,23 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--p", type=float, default=2, help="power of the distance: 2 (default) or 1")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=OUTPUT, help=f"folder for the picture and the points ({OUTPUT})")
+    parser.add_argument("--force", action="store_true", help="replace the picture and the points of an earlier run")
     options = parser.parse_args(arguments)
     try:
         run(options)
     except (ValueError, OSError, ImportError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        note(f"error: {error}")
         return 2
     return 0
 
 
 def run(options: argparse.Namespace) -> None:
     """Build, compare, print and draw."""
+    picture, points = options.out / "coreset.png", options.out / "coreset.npz"
+    check_outputs([("--out", picture), ("--out", points)], [options.file] if options.file else [], force=options.force)
     name, data, image_shape = digits() if options.file is None else table(Path(options.file))
     size, p = options.size, options.p
-    print(f"{name}\n")
+    print(f"{printable(name)}\n")
     began = time.perf_counter()
     result = build_coreset(data, size, p, seed=options.seed)
     seconds = time.perf_counter() - began
@@ -55,7 +60,6 @@ def run(options: argparse.Namespace) -> None:
         print("" if more else f"   (+- {random.spread:.2g})\n")
     closer = f"{random.distance / result.distance:.2f} times closer to" if result.distance > 0 else "on the rows of"
     print(f"The coreset is {closer} the data. {len(result.history)} steps, {result.status.value}.\n")
-    picture, points = options.out / "coreset.png", options.out / "coreset.npz"
     panels = [
         Panel(f"coreset of {size} points", result.coreset, f"{unit} = {result.distance:.4g}"),
         Panel(f"random subset of {size}", random.coreset, f"mean {unit} = {random.distance:.4g}"),
@@ -80,10 +84,10 @@ def digits() -> tuple[str, Tensor, tuple[int, int]]:
 def table(path: Path) -> tuple[str, Tensor, None]:
     """A table of numbers from a file; rows are samples."""
     if path.suffix == ".npz":
-        arrays = load_npz(path)
-        if "X" not in arrays:
-            raise ValueError(f"file: {path} holds {', '.join(arrays)}; expected an array named X.")
-        source = as_source(arrays["X"], flatten=True)
+        names = names_in_npz(path)
+        if "X" not in names:
+            raise ValueError(f"file: {path} holds {', '.join(names) or 'no arrays'}; expected an array named X.")
+        source = as_source(load_npz(path, ["X"])["X"], flatten=True)
     else:
         try:
             source = as_source(path, flatten=True)

@@ -27,7 +27,11 @@ class Outcome:
 
     def show(self, *, as_json: bool) -> None:
         """Print it on stdout."""
-        print(to_json({**self.record, "exit_code": self.code}) if as_json else "\n".join(self.lines))
+        if as_json:
+            text = to_json({**self.record, "exit_code": self.code})
+            print("".join(one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in text))
+        else:
+            print("\n".join(map(printable, self.lines)))
 
 
 def to_json(record: Any, indent: int | None = 2) -> str:
@@ -45,7 +49,17 @@ def _finite(value: Any) -> Any:
     return value
 
 
+def printable(text: str) -> str:
+    r"""One line of text without what a terminal would obey, such as names from files may hold.
+
+    Example:
+        >>> printable("red \x1b[31m, next\nline")
+        'red \\x1b[31m, next\\nline'
+    """
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
 def note(text: str, *, quiet: bool = False) -> None:
     """One line for people on stderr, where it does not mix with results."""
     if not quiet:
-        print(text, file=sys.stderr)
+        print(printable(text), file=sys.stderr)

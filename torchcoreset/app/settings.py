@@ -49,6 +49,13 @@ class Common:
     traceback: bool = option("show where an error came from, for developers", False)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Writes(Common):
+    """What every command takes that writes files."""
+
+    force: bool = option("replace files that are there already (never those that are read)", False)
+
+
 class Help(HelpFormatter):
     """The help of a command without the types in Python's words, which `explain` says where a value is wrong."""
 

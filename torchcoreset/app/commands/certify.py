@@ -9,7 +9,7 @@ from typing import Any
 import torchcoreset as tc
 
 from ...sources import Source
-from ..files import CoresetFile, DataSettings, Table, header, read_coreset, read_table, scaled
+from ..files import CoresetFile, DataSettings, Table, check_table, header, read_coreset, read_table, scaled
 from ..outcome import NOT_REACHED, OK, Outcome, note
 from ..settings import UsageError, argument, option
 
@@ -84,6 +84,7 @@ def as_built(settings: DataSettings, held: CoresetFile) -> DataSettings:
     A file of the name of the build's table is read as that was. Of another table the columns are known by their names,
     if it has names; those of arrays are numbers, which may mean anything.
     """
+    check_table(settings)
     known = held.metadata
     if "data" not in known:
         return settings

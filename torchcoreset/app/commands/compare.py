@@ -11,12 +11,12 @@ from ...pictures import Panel, draw_comparison
 from ..files import DataSettings, check_picture, read_coreset, read_table, save_picture, scaled
 from ..measure import DRAWS, Measured, measure, measure_random_rows
 from ..outcome import Outcome
-from ..settings import UsageError, argument, option
+from ..settings import UsageError, Writes, argument, option
 from .certify import as_built, check_columns, power
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareSettings(DataSettings):
+class CompareSettings(Writes, DataSettings):
     """Settings of `compare`."""
 
     data: str = argument("table that the coresets stand for")
@@ -46,7 +46,11 @@ def run(settings: CompareSettings) -> Outcome:
     found += [measure_random_rows("random rows", size, rows, mass, p, settings.seed) for size in sizes]
     unit = ", standardised" if scaling is not None else ""
     width = max(len(one.name) for one in found)
-    lines = [f"{len(rows):,} rows of {table.name}{unit}", f"{'':{width}}  points  {f'W{p:g}':>10}  {'at least':>10}"]
+    of_all = "" if len(rows) >= table.rows else f" of {table.rows:,}"
+    lines = [
+        f"{len(rows):,}{of_all} rows of {table.name}{unit}",
+        f"{'':{width}}  points  {f'W{p:g}':>10}  {'at least':>10}",
+    ]
     for line in found:
         spread = "" if line.spread is None else f"   (+- {line.spread:.2g})"
         lines.append(

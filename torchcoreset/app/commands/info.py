@@ -14,7 +14,7 @@ import torch
 
 import torchcoreset as tc
 
-from ..files import FORMATS, CoresetFile, DataSettings, Scaling, load_arrays, read_coreset, read_table
+from ..files import CoresetFile, DataSettings, Scaling, is_coreset, read_coreset, read_table
 from ..outcome import Outcome
 from ..settings import argument, option
 
@@ -49,18 +49,9 @@ def run(settings: InfoSettings) -> Outcome:
     if not settings.data:
         return _installation()
     path = Path(settings.data)
-    if path.is_file() and _is_coreset(path):
+    if path.is_file() and is_coreset(path):
         return _coreset(settings.data, read_coreset(settings.data))
     return _table(settings)
-
-
-def _is_coreset(path: Path) -> bool:
-    suffix = path.suffix.lower()
-    if suffix == ".csv":
-        return path.with_name(path.name + ".json").is_file()
-    if suffix == ".parquet":
-        return bool(read_coreset(str(path)).metadata.get("format"))
-    return suffix == ".safetensors" or (suffix in FORMATS and {"points", "weights"} <= load_arrays(path).keys())
 
 
 def _coreset(name: str, held: CoresetFile) -> Outcome:

@@ -18,12 +18,12 @@ import torchcoreset as tc
 from ...coresets import load_tensors
 from ..files import CoresetFile, DataSettings, check_out, read_coreset, read_table, write_coreset
 from ..outcome import Outcome
-from ..settings import UsageError, argument, option
+from ..settings import UsageError, Writes, argument, option
 from .certify import as_built, certificate_record, check_columns, fresh_rows, power
 
 
 @dataclass(frozen=True, kw_only=True)
-class PushSettings(DataSettings):
+class PushSettings(Writes, DataSettings):
     """Settings of `push`."""
 
     coreset: str = argument("coreset file to map")

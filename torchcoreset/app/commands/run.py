@@ -10,11 +10,13 @@ from typing import Any
 import yaml
 
 from ...errors import nearest
-from ..settings import Common, UsageError, argument, from_mapping, option
+from ..settings import UsageError, Writes, argument, from_mapping, option
+
+DEEPEST = 8  # lists and mappings within another; settings are a mapping with lists in it
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunSettings(Common):
+class RunSettings(Writes):
     """Settings of `run`."""
 
     config: str = argument("YAML file: `command: build` and the settings of that command")
@@ -35,7 +37,9 @@ def read_config(settings: RunSettings, commands: Mapping[str, type[Any]]) -> tup
     if not path.is_file():
         raise UsageError(f"CONFIG: there is no file {settings.config!r}.")
     try:
-        held = yaml.safe_load(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+        _check_nesting(text, path)
+        held = yaml.safe_load(text)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UsageError(f"CONFIG: {path} is not valid YAML ({' '.join(str(error).split())}).") from error
     if not isinstance(held, dict):
@@ -46,8 +50,20 @@ def read_config(settings: RunSettings, commands: Mapping[str, type[Any]]) -> tup
         said = "has no key 'command'" if command is None else f"names the command {command!r}"
         raise UsageError(f"CONFIG: {path} {said}{nearest(str(command), commands)}")
     over = {name: True for name in ("json", "quiet", "traceback") if getattr(settings, name)}
-    if settings.resume:
-        if "resume" not in commands[command].__dataclass_fields__:
-            raise UsageError(f"--resume: {command} cannot be resumed; expected it with build only.")
-        over["resume"] = True
+    for name, wrong in (("resume", "cannot be resumed; expected it with build only"), ("force", "writes no files")):
+        if getattr(settings, name):
+            if name not in commands[command].__dataclass_fields__:
+                raise UsageError(f"--{name}: {command} {wrong}.")
+            over[name] = True
     return command, from_mapping(commands[command], {**values, **over}, str(path))
+
+
+def _check_nesting(text: str, path: Path) -> None:
+    """Raise UsageError for what no settings need and a small file can use to fill memory or the stack."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if isinstance(event, yaml.AliasEvent):
+            raise UsageError(f"CONFIG: {path} repeats a part by an alias (*{event.anchor}); write its value out.")
+        if depth > DEEPEST:
+            raise UsageError(f"CONFIG: {path} is nested more than {DEEPEST} deep; expected keys and plain values.")

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import torchcoreset as tc
 
 from ...pictures import draw_certificates
-from ..files import DataSettings, Scaling, check_picture, read_table, save_picture, scaled
+from ..files import DataSettings, Scaling, check_picture, check_table, read_table, save_picture, scaled
 from ..outcome import NOT_REACHED, OK, Outcome
-from ..settings import option
+from ..settings import Writes, option
 from .certify import certificate_record
 
 
 @dataclass(frozen=True, kw_only=True)
-class SizeSettings(DataSettings):
+class SizeSettings(Writes, DataSettings):
     """Settings of `size`."""
 
     epsilon: float = option("distance to reach, in the unit of the data", metavar="W")
@@ -31,6 +31,7 @@ class SizeSettings(DataSettings):
 def run(settings: SizeSettings) -> Outcome:
     """Search, say what was found, draw."""
     check_picture(settings.plot)
+    check_table(settings)
     table = read_table(settings)
     source = scaled(table.source, Scaling.of(table.source) if settings.standardise else None)
     found = tc.size_for(

@@ -1,12 +1,22 @@
 """Files of the command line: tables, coresets with their metadata, pictures, checkpoints."""
 
 from .checkpoint import Checkpoint
-from .coresets import FORMATS, CoresetFile, check_format, check_out, read_coreset, write_coreset
-from .data import DataSettings, Table, header, load_arrays, read_table
+from .coresets import (
+    FORMATS,
+    CoresetFile,
+    check_format,
+    check_out,
+    check_table,
+    is_coreset,
+    read_coreset,
+    write_coreset,
+)
+from .data import DataSettings, Table, header, read_table
 from .pictures import check_picture, save_picture
 from .scaling import Scaling, scaled
 
 __all__ = [
     "FORMATS", "Checkpoint", "CoresetFile", "DataSettings", "Scaling", "Table", "check_format", "check_out",
-    "check_picture", "header", "load_arrays", "read_coreset", "read_table", "save_picture", "scaled", "write_coreset",
+    "check_picture", "check_table", "header", "is_coreset", "read_coreset", "read_table", "save_picture", "scaled",
+    "write_coreset",
 ]  # fmt: skip

@@ -6,14 +6,15 @@
 | .csv | a column for each feature, the label, and "weight" (or "point_weight") | FILE.csv.json beside it |
 | .parquet | the same columns | the schema's key "torchcoreset" |
 
-Nothing in a file is executed when it is read.
+Tables that have lost or changed rows are refused: weights sum to 1, and the metadata hold the number of points and a
+hash of all rows. Nothing in a file is executed when it is read.
 """
 
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,14 +23,28 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...coresets import Coreset, labels_of, read_arrays, replacing, require_safetensors, wide, write_arrays
+from ...coresets import (
+    ARRAY_FORMATS,
+    Coreset,
+    labels_of,
+    load_tensors,
+    names_in_npz,
+    read_arrays,
+    replacing,
+    require_safetensors,
+    wide,
+    write_arrays,
+)
 from ...sources.files import pyarrow
 from ..outcome import to_json
+from ..outputs import sidecar
 from ..settings import UsageError
+from .data import DataSettings
+from .metadata import ROWS_MARK, check_whole, read_metadata, rows_mark
 from .pictures import check_place
 from .scaling import Scaling
 
-FORMATS = (".npz", ".pt", ".safetensors", ".csv", ".parquet")
+FORMATS = (*ARRAY_FORMATS, ".csv", ".parquet")
 WEIGHT = "weight"  # column of the weights
 SPARE = "point_weight"  # the same where the data have a column called "weight"
 SCHEMA_KEY = b"torchcoreset"
@@ -102,8 +117,8 @@ def write_coreset(path: Path, held: CoresetFile) -> None:
     with replacing(path) as beside:
         {".csv": _write_csv, ".parquet": _write_parquet}[suffix](beside, held)
     if suffix == ".csv":
-        with replacing(_sidecar(path)) as beside:
-            beside.write_text(to_json(_described(held)) + "\n", "utf-8")
+        with replacing(sidecar(path)) as beside:
+            beside.write_text(to_json(_described_table(held)) + "\n", "utf-8")
 
 
 def read_coreset(name: str) -> CoresetFile:
@@ -120,7 +135,7 @@ def read_coreset(name: str) -> CoresetFile:
         raise UsageError(str(error).removeprefix("path: ")) from error
     if "points" not in arrays:
         raise UsageError(f"{name} holds no points; expected a file that `torchcoreset build` or Coreset.save wrote.")
-    metadata = _metadata(str(arrays["metadata"]), path) if "metadata" in arrays else {}
+    metadata = read_metadata(str(arrays["metadata"]), path) if "metadata" in arrays else {}
     if "built_on" in arrays and "data_mark" not in metadata:
         metadata["data_mark"] = str(arrays["built_on"])
     return _checked(arrays["points"], arrays.get("weights"), labels_of(arrays), metadata, path)
@@ -141,19 +156,50 @@ def _checked(
     return CoresetFile(coreset.points.detach(), coreset.weights, labels, metadata)
 
 
-def _metadata(text: str, path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"{path}: its metadata is not valid JSON ({error}).") from error
-    if not isinstance(found, dict):
-        raise UsageError(f"{path}: its metadata is not a JSON object.")
-    return found
+def is_coreset(path: Path) -> bool:
+    """Whether a file is a coreset and no table of data, by its names or metadata: its arrays are not read."""
+    suffix = path.suffix.lower()
+    if suffix in (".npz", ".pt"):
+        names: Iterable[str] = []
+        with suppress(Exception):  # a damaged file is none; whoever reads it says what is wrong
+            names = names_in_npz(path) if suffix == ".npz" else load_tensors(path)
+        return isinstance(names, (dict, list)) and {"points", "weights"} <= {*names}
+    if suffix == ".parquet":
+        arrow, parquet = pyarrow("pyarrow", path), pyarrow("pyarrow.parquet", path)
+        with suppress(arrow.ArrowInvalid):
+            return SCHEMA_KEY in (parquet.read_schema(path).metadata or {})
+    return suffix == ".safetensors" or (suffix == ".csv" and bool(_beside(path)))
+
+
+def check_table(settings: DataSettings) -> None:
+    """Raise if the table that a command is to read is a coreset, unless its weights or an array of it are named."""
+    path = Path(settings.data)
+    if settings.weights is None and settings.key is None and path.is_file() and is_coreset(path):
+        name = WEIGHT if path.suffix.lower() in (".csv", ".parquet") else "weights"
+        raise UsageError(
+            f"DATA: {settings.data} is a coreset; expected the table of data. If its points are meant as rows, say so "
+            f"with their weights: --weights {name}."
+        )
+
+
+def _beside(path: Path) -> dict[str, Any]:
+    """The metadata beside a CSV file; empty if there are none, or they are not of a coreset."""
+    if not sidecar(path).is_file():
+        return {}
+    found = read_metadata(sidecar(path).read_text("utf-8", errors="replace"), sidecar(path))
+    return found if "format" in found else {}
 
 
 def _described(held: CoresetFile) -> dict[str, Any]:
     """The metadata, with what a table of text does not say of itself."""
-    return {**held.metadata, "dtype": str(held.points.dtype).removeprefix("torch."), "columns": held.columns}
+    dtype = str(held.points.dtype).removeprefix("torch.")
+    return {"format": 1, **held.metadata, "dtype": dtype, "columns": held.columns}
+
+
+def _described_table(held: CoresetFile) -> dict[str, Any]:
+    """The metadata of a table, with what shows that all of it is there."""
+    points, weights = (wide(tensor.detach().cpu()).numpy() for tensor in (held.points, held.weights))
+    return {**_described(held), "size": len(points), ROWS_MARK: rows_mark(points, weights, held.labels)}
 
 
 def _label_name(held: CoresetFile) -> str:
@@ -191,12 +237,8 @@ def _write_csv(path: Path, held: CoresetFile) -> None:
 def _write_parquet(path: Path, held: CoresetFile) -> None:
     arrow, parquet = pyarrow("pyarrow", path), pyarrow("pyarrow.parquet", path)
     table = arrow.table(_table(held))
-    metadata = to_json(_described(held), indent=None)
+    metadata = to_json(_described_table(held), indent=None)
     parquet.write_table(table.replace_schema_metadata({SCHEMA_KEY: metadata}), path)
-
-
-def _sidecar(path: Path) -> Path:
-    return path.with_name(path.name + ".json")
 
 
 def _read_table(path: Path, suffix: str) -> CoresetFile:
@@ -204,10 +246,10 @@ def _read_table(path: Path, suffix: str) -> CoresetFile:
     try:
         if suffix == ".parquet":
             table = pyarrow("pyarrow.parquet", path).read_table(path)
-            text = (table.schema.metadata or {}).get(SCHEMA_KEY, b"{}").decode()
-            metadata = _metadata(text, path)
+            text = (table.schema.metadata or {}).get(SCHEMA_KEY, b"{}").decode("utf-8", "replace")
+            metadata = read_metadata(text, path)
         else:
-            metadata = _metadata(_sidecar(path).read_text("utf-8") if _sidecar(path).is_file() else "{}", path)
+            metadata = _beside(path)
             csv_of_arrow = pyarrow("pyarrow.csv", path)
             labels = {str(metadata.get("label")): arrow.string()}  # 01 may be text
             table = csv_of_arrow.read_csv(path, convert_options=csv_of_arrow.ConvertOptions(column_types=labels))
@@ -224,10 +266,11 @@ def _from_table(table: dict[str, NDArray[Any]], metadata: dict[str, Any], path: 
     missing = [name for name in columns if name not in table]
     if missing:
         raise UsageError(f"{path} has no column {missing[0]!r}, which its metadata names.")
-    kind = np.float64 if metadata.get("dtype") != "float32" else np.float32
+    dtype = metadata.get("dtype") or "float64"
+    kind = np.float64 if dtype == "float64" else np.float32
     try:
         points = np.stack([table[name].astype(kind) for name in columns], axis=1)
-        weights = table[weight].astype(np.float64) if weight in table and weight not in columns else None
+        weights = table[weight].astype(kind) if weight in table and weight not in columns else None
         if labels is not None and labels.dtype.kind in "UO" and metadata.get("label_kind") == "number":
             labels = labels.astype(np.int64)
     except ValueError as error:
@@ -235,4 +278,6 @@ def _from_table(table: dict[str, NDArray[Any]], metadata: dict[str, Any], path: 
             f"{path} has text where points should be ({error}); expected a coreset, as `torchcoreset build` writes it."
         ) from error
     labels = labels.astype(str) if labels is not None and labels.dtype.kind == "O" else labels
+    check_whole(points, weights, labels, metadata, path)
+    metadata.pop(ROWS_MARK, None)
     return _checked(points, weights, labels, {**metadata, "columns": list(columns)}, path)

@@ -12,8 +12,6 @@ from ..settings import UsageError
 
 def check_place(path: Path, flag: str) -> None:
     """Raise unless a file can be written there, in a folder that is made if there is none."""
-    if path.is_dir():
-        raise UsageError(f"{flag}: {str(path)!r} is a folder; expected the name of a file.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path.parent):

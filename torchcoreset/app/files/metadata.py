@@ -1,0 +1,104 @@
+"""What a file says of its coreset: checked before anybody relies on it, as is that its table has lost no rows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...tensors import is_real
+from ..outputs import sidecar
+from ..settings import UsageError
+
+ROWS_MARK = "rows_mark"  # in the metadata of a table: hash of its rows
+ROUNDING = {"float16": 1 / 128, "bfloat16": 1 / 128}  # what weights may miss a sum of 1 by, by dtype
+ROUNDED = 1e-6  # the same for others; a cut table of a million points misses it
+DEEPEST = 8  # objects and lists within another in metadata
+
+
+def read_metadata(text: str, path: Path) -> dict[str, Any]:
+    """What a file says of its coreset, as far as others rely on it checked."""
+    try:
+        found = json.loads(text)
+        level = [found]
+        for _ in range(DEEPEST):
+            level = [
+                part
+                for value in level
+                if isinstance(value, (dict, list))
+                for part in (value.values() if isinstance(value, dict) else value)
+            ]
+    except (ValueError, RecursionError) as error:
+        said = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise UsageError(f"{path}: its metadata is not valid JSON ({said}).") from error
+    if level:
+        raise UsageError(f"{path}: its metadata is nested more than {DEEPEST} deep.")
+    if not isinstance(found, dict):
+        raise UsageError(f"{path}: its metadata is not a JSON object.")
+    for name, valid in VALID.items():
+        if found.get(name) is not None and not valid(found[name]):
+            raise UsageError(f"{path}: its metadata says {name}={str(found[name])[:40]!r}, which makes no sense.")
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return is_real(value) and math.isfinite(value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are(valid: Callable[[Any], bool], value: Any, count: int | None = None) -> bool:
+    return isinstance(value, list) and all(map(valid, value)) and count in (None, len(value))
+
+
+VALID: dict[str, Callable[[Any], bool]] = {  # what commands rely on; null stands for nothing
+    **dict.fromkeys(("p", "distance", "hold_out"), _is_number),
+    **dict.fromkeys(("data", "data_mark", "run_mark", ROWS_MARK, "dtype", "status"), _is_text),
+    **dict.fromkeys(("size", "seed"), lambda value: isinstance(value, int) and abs(value) < 1 << 63),
+    "columns": lambda value: _are(_is_text, value),
+    "bounds": lambda value: _are(lambda one: one is None or _is_number(one), value, 2),
+    "scaling": lambda value: (
+        isinstance(value, dict) and all(_are(_is_number, value.get(name)) for name in ("mean", "deviation"))
+    ),
+}
+
+
+def rows_mark(points: NDArray[Any], weights: NDArray[Any] | None, labels: NDArray[Any] | None) -> str:
+    """Hash of the rows of a table, in their order."""
+    found = hashlib.sha256(points.astype("<f8").tobytes())
+    found.update(b"" if weights is None else weights.astype("<f8").tobytes())
+    found.update("\0".join([] if labels is None else map(str, labels.tolist())).encode("utf-8", "surrogatepass"))
+    return found.hexdigest()[:16]
+
+
+def check_whole(
+    points: NDArray[Any],
+    weights: NDArray[Any] | None,
+    labels: NDArray[Any] | None,
+    metadata: dict[str, Any],
+    path: Path,
+) -> None:
+    """Raise UsageError for a table that has lost or changed rows, as far as it tells."""
+    size, mark = metadata.get("size", len(points)), metadata.get(ROWS_MARK)
+    if len(points) != size:
+        raise UsageError(f"{path} has {len(points)} points of {size}: it is cut, or its metadata are of another file.")
+    total = 1.0 if weights is None else float(weights.sum(dtype=np.float64))
+    if not abs(total - 1) <= ROUNDING.get(metadata.get("dtype", ""), ROUNDED):  # NaN is no sum either
+        raise UsageError(
+            f"{path}: the weights of its {len(points)} points sum to {total:.6g}; expected 1. Rows are missing, or the "
+            "column holds something else: divide it by its sum, or rename it."
+        )
+    if mark is not None and mark != rows_mark(points, weights, labels):
+        where = f"remove {sidecar(path)}" if path.suffix.lower() == ".csv" else "write it without its metadata"
+        raise UsageError(
+            f"{path} holds other rows than its metadata describe: some were lost, changed or reordered, or the "
+            f"metadata are of another file. Restore it, or {where} to read the points alone."
+        )
