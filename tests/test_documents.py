@@ -8,12 +8,14 @@ A block of Python whose title begins with "excerpt" must parse.
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib.util
 import os
 import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -152,7 +154,10 @@ def run_yaml(block: Block) -> None:
     if block.title:
         Path(block.title).write_text(block.code, "utf-8")
         if "command" in content:
-            run_cli(["run", block.title], block.title)
+            file = Path(block.title).resolve()
+            # Elsewhere: a command of the page that runs it too must not find its outputs.
+            with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+                run_cli(["run", str(file)], block.title)
 
 
 def run_cli(arguments: list[str], where: str) -> None:

@@ -23,7 +23,7 @@ from .settings import UsageError, explain, parser_of
 
 EXAMPLES = """\
 examples:
-  torchcoreset build example:ring --size 40 --plot ring.png
+  torchcoreset build example:ring --size 40 --out ring.npz --plot ring.png
   torchcoreset build data.csv --size 100 --standardise --hold-out 0.5 --out coreset.npz
   torchcoreset certify coreset.npz data.csv
 

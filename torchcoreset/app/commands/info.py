@@ -17,6 +17,7 @@ import torchcoreset as tc
 from ..files import CoresetFile, DataSettings, Scaling, is_coreset, read_coreset, read_table
 from ..outcome import Outcome
 from ..settings import argument, option
+from .certify import power
 
 PACKAGES = {
     "geomloss": "Sinkhorn divergences by geomloss",
@@ -63,9 +64,9 @@ def _coreset(name: str, held: CoresetFile) -> Outcome:
         f"{name}: coreset of {size} points in {dimension} {'column' if dimension == 1 else 'columns'}, weights "
         f"{'equal' if equal else 'unequal'}"
     ]
-    if held.metadata.get("distance") is not None:
-        low, high = held.metadata["bounds"]
-        lines.append(f"W{held.metadata['p']:g} to the rows of the build: {high:.6g}, at least {low:.6g}")
+    low, high = held.metadata.get("bounds") or (None, None)
+    if low is not None and high is not None:
+        lines.append(f"W{power(None, held):g} to the rows of the build: {high:.6g}, at least {low:.6g}")
     if held.labels is not None:
         record["points_of_class"] = _counts(held.labels)
         lines.append(f"points of each class: {_listed(record['points_of_class'])}")

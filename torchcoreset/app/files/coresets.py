@@ -153,7 +153,10 @@ def _checked(
         raise UsageError(
             f"{path}: got labels of shape {labels.shape} for {coreset.size} points; expected one for each."
         )
-    return CoresetFile(coreset.points.detach(), coreset.weights, labels, metadata)
+    held = CoresetFile(coreset.points.detach(), coreset.weights, labels, metadata)
+    if held.scaling is not None and {len(held.scaling.mean), len(held.scaling.deviation)} != {len(held.columns)}:
+        raise UsageError(f"{path}: its metadata scale other columns than its {len(held.columns)}.")
+    return held
 
 
 def is_coreset(path: Path) -> bool:

@@ -43,7 +43,7 @@ def read_metadata(text: str, path: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: its metadata is not a JSON object.")
     for name, valid in VALID.items():
         if found.get(name) is not None and not valid(found[name]):
-            raise UsageError(f"{path}: its metadata says {name}={str(found[name])[:40]!r}, which makes no sense.")
+            raise UsageError(f"{path}: its metadata is damaged or not ours: {name}={str(found[name])[:40]!r}.")
     return found
 
 
@@ -62,6 +62,7 @@ def _are(valid: Callable[[Any], bool], value: Any, count: int | None = None) -> 
 VALID: dict[str, Callable[[Any], bool]] = {  # what commands rely on; null stands for nothing
     **dict.fromkeys(("p", "distance", "hold_out"), _is_number),
     **dict.fromkeys(("data", "data_mark", "run_mark", ROWS_MARK, "dtype", "status"), _is_text),
+    **dict.fromkeys(("key", "label", "row_weights", "row_weights_are"), lambda value: isinstance(value, (str, int))),
     **dict.fromkeys(("size", "seed"), lambda value: isinstance(value, int) and abs(value) < 1 << 63),
     "columns": lambda value: _are(_is_text, value),
     "bounds": lambda value: _are(lambda one: one is None or _is_number(one), value, 2),

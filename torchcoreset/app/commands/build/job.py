@@ -1,0 +1,164 @@
+"""What a build works on; everything that can be wrong is found here, before the work begins."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+import torchcoreset as tc
+
+from ....sources import Source
+from ....sources.tables import RandomAccessSource
+from ...files import (
+    Checkpoint,
+    CoresetFile,
+    Scaling,
+    Table,
+    check_format,
+    check_out,
+    check_picture,
+    check_table,
+    read_coreset,
+    read_table,
+    scaled,
+)
+from ...outcome import note, to_json
+from ...outputs import checkpoint_of, refuse_existing, written_by
+from ...settings import UsageError
+from .settings import BuildSettings
+
+# What has to be the same for a run to be taken up again, beside the data; steps and tolerance may differ.
+SAME = (
+    "size", "p", "label", "weights", "weights_are", "standardise", "allocation", "algorithm", "init", "restarts",
+    "samples", "batch_size", "hold_out", "seed",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Job:
+    """Rows in the units of the distance, and how to keep and describe them.
+
+    Attributes:
+        settings: of the command.
+        table: that the rows are from.
+        source: rows to build on.
+        labels: of these rows, or None.
+        scaling: of their columns, if the distance is between standardised ones.
+        checkpoint: progress of the run.
+        mark: of the run: equal for the same settings and data.
+        began: when, in the seconds of `time.perf_counter`.
+    """
+
+    settings: BuildSettings
+    table: Table
+    source: Source
+    labels: NDArray[Any] | None
+    scaling: Scaling | None
+    checkpoint: Checkpoint
+    mark: str
+    began: float
+
+    def undo(self, points: Tensor) -> Tensor:
+        """Points in the units of the data."""
+        return points if self.scaling is None else self.scaling.undo(points)
+
+
+def prepare(settings: BuildSettings) -> Job:
+    """Check, read the table, and the checkpoint of an earlier run if it is to be resumed."""
+    began = time.perf_counter()
+    _check(settings)
+    table = read_table(settings)
+    check_out(Path(settings.out), "--out", [*table.columns, *([] if table.label is None else [table.label])])
+    source, labels = table.source, table.labels
+    if settings.hold_out != 0:
+        source, _ = tc.hold_out(source, settings.hold_out, seed=settings.seed)
+    if labels is not None:
+        assert isinstance(source, RandomAccessSource), "it is a table"
+        left = labels[source.row_numbers.numpy()]
+        _check_classes(labels, left, table)
+        labels = left
+    scaling = Scaling.of(source) if settings.standardise else None
+    run = {"data": table.fingerprint, "columns": list(table.columns)}
+    run |= {name: getattr(settings, name) for name in SAME}
+    mark = hashlib.sha256(to_json(run).encode()).hexdigest()[:16]
+    checkpoint = Checkpoint(checkpoint_of(settings.out), run, settings.checkpoint_every)
+    if settings.resume:
+        checkpoint.load()
+    return Job(settings, table, scaled(source, scaling), labels, scaling, checkpoint, mark, began)
+
+
+def earlier_result(job: Job) -> CoresetFile | None:
+    """With --resume: what the same run has written at its end; None if there is something left to do.
+
+    Raises:
+        UsageError, ValueError: there are files that the run would replace and that it has not left itself.
+    """
+    settings, out, goes_on = job.settings, Path(job.settings.out), job.checkpoint.found
+    if out.exists():
+        try:
+            held = read_coreset(settings.out)
+        except UsageError:
+            held = None
+        ours = held is not None and held.metadata.get("run_mark") == job.mark
+        ended = held is not None and held.metadata.get("status") != "interrupted"
+        if ours and ended and not (settings.force and goes_on):
+            return held
+        if settings.force or (ours and goes_on):
+            return None
+        if ours:
+            raise UsageError(
+                f"--resume: {settings.out} holds the best points of an interrupted run, whose checkpoint "
+                f"{job.checkpoint.path} is gone. Keep them, or pass --force to begin anew."
+            )
+        raise UsageError(
+            f"--resume: {settings.out} is not of this run: settings or data differ. Name another file (--out), or pass "
+            "--force to replace it."
+        )
+    if not goes_on:
+        if not settings.force:
+            refuse_existing(written_by(settings))
+        note(f"note: there is no {job.checkpoint.path}; the run begins at the start.", quiet=settings.quiet)
+    return None
+
+
+def _check(settings: BuildSettings) -> None:
+    """Raise for what can be seen without the table."""
+    check_format(Path(settings.out), "--out")
+    check_picture(settings.plot)
+    for flag, given, needs in (
+        ("--allocation", settings.allocation != "proportional" and settings.label is None, "--label"),
+        ("--batch-size", settings.batch_size is not None and settings.label is not None, "no --label"),
+    ):
+        if given:
+            raise UsageError(f"{flag}: given where nothing uses it; expected it with {needs}.")
+    if not settings.checkpoint_every >= 0:
+        raise UsageError(f"--checkpoint-every: got {settings.checkpoint_every}; expected seconds, 0 or more.")
+    check_table(settings)
+    if settings.resume or settings.force:
+        return
+    *written, (_, checkpoint) = written_by(settings)
+    if checkpoint.exists():
+        raise UsageError(
+            f"--out: {str(checkpoint)!r} holds the progress of a run that was interrupted or is still going on. Pass "
+            "--resume to go on with it, --force to begin anew, or name another file."
+        )
+    refuse_existing(written)
+
+
+def _check_classes(labels: NDArray[Any], left: NDArray[Any], table: Table) -> None:
+    """Raise if all rows of a class are among those held out, or have weight zero: it would have no points."""
+    found, counts = np.unique(labels, return_counts=True)
+    for label, count in zip(found.tolist(), counts.tolist(), strict=True):
+        if label not in left:
+            rows = "its only row is" if count == 1 else f"all of its {count} rows are"
+            raise UsageError(
+                f"--hold-out: class {label!r} of {table.name} would have no points: {rows} held out, or weightless. "
+                "Pass a smaller --hold-out or another --seed, or leave the class out of the table."
+            )

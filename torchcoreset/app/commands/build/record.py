@@ -1,0 +1,99 @@
+"""What is said of a coreset: in its file, on the terminal and as JSON."""
+
+from __future__ import annotations
+
+import time
+from importlib.metadata import version
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ....transport import as_cost
+from ...files import Scaling
+from ...outcome import NOT_REACHED, OK, Outcome, note
+from .job import Job
+
+LOOKED_AT = 1 << 22  # numbers; the columns of larger tables are not compared: it would take a second
+UNEVEN = 10.0  # ratio of the deviations of two columns; beyond it a note suggests --standardise
+
+
+def record_of(job: Job, value: float, lower: float) -> dict[str, Any]:
+    """What a file says of its coreset, whose W_p^p is between `lower` and `value`."""
+    settings, table, root = job.settings, job.table, as_cost(job.settings.p).root
+    return {
+        "format": 1,
+        "version": version("torchcoreset"),
+        "size": settings.size,
+        "dimension": len(table.columns),
+        "p": settings.p,
+        "distance": root(value),
+        "bounds": [root(max(lower, 0.0)), root(value)],
+        "distance_unit": "standard deviations of the columns" if settings.standardise else "the data's own",
+        "seed": settings.seed,
+        "algorithm": settings.algorithm,
+        "data": table.name,
+        "data_mark": table.fingerprint,
+        "run_mark": job.mark,
+        "columns": list(table.columns),
+        "label": table.label,
+        "allocation": settings.allocation if job.labels is not None else None,
+        "key": settings.key,
+        "row_weights": table.weights,
+        "row_weights_are": settings.weights_are,
+        "scaling": None if job.scaling is None else job.scaling.to_record(),
+        "hold_out": settings.hold_out or None,
+        "rows_of_table": table.rows,
+    }
+
+
+def outcome_of(job: Job, record: dict[str, Any], converged: bool) -> Outcome:
+    """The end of a run, in words and numbers."""
+    settings = job.settings
+    seconds = time.perf_counter() - job.began
+    low, high = record["bounds"]
+    columns = "column" if record["dimension"] == 1 else "columns"
+    lines = [
+        f"{settings.size} points for {rows_of(record)} of {record['dimension']} {columns} ({record['data']}), "
+        f"{record['steps']} steps, {seconds:.1f} s",
+        f"W{settings.p:g} to these rows: {high:.6g}, and at least {low:.6g}"
+        + (", in standard deviations of the columns" if settings.standardise else ""),
+    ]
+    for label, found in record.get("classes", {}).items():
+        lines.append(f"  class {label}: {found['points']} points, W{settings.p:g} = {found['distance']:.4g}")
+    lines.append(f"written  {settings.out}" + (f", {settings.plot}" if settings.plot is not None else ""))
+    if settings.hold_out:
+        lines.append(f"next     torchcoreset certify {settings.out} {settings.data}   (on the rows held out)")
+    short = not converged and settings.algorithm != "sgd"  # which takes the steps that it is given
+    if short:
+        lines.append("The steps ran out while the value may still fall: allow more (--steps), or a larger --tolerance.")
+    record_out = {"command": "build", **record, "out": settings.out, "plot": settings.plot, "seconds": seconds}
+    return Outcome(record_out, lines, NOT_REACHED if short else OK)
+
+
+def rows_of(record: dict[str, Any]) -> str:
+    """How many rows were used, and of how many."""
+    used, whole = record["rows"], record["rows_of_table"]
+    built_on = record.get("rows_built_on", used)
+    rows = f"{used:,} rows" if used == whole else f"{used:,} of {whole:,} rows"
+    return rows if built_on == used else f"{rows}, built on {built_on:,} of them,"
+
+
+def say_if_uneven(job: Job) -> None:
+    """A note if columns seem to be in unlike units: a usual mistake that the result does not show."""
+    columns = job.table.columns
+    if job.scaling is not None or job.table.rows * len(columns) > LOOKED_AT:
+        return
+    deviation = Scaling.of(job.source).deviation
+    wide, narrow = int(deviation.argmax()), int(deviation.argmin())
+    ratio = float(deviation[wide] / deviation[narrow])
+    if ratio > UNEVEN:
+        note(
+            f"note: column {columns[wide]!r} spreads {ratio:,.0f} times as wide as {columns[narrow]!r}, and decides "
+            "the distance. --standardise makes columns alike.",
+            quiet=job.settings.quiet,
+        )
+
+
+def kind_of(labels: NDArray[Any]) -> str:
+    """Whether labels are text or numbers: a table of text does not say of itself."""
+    return "text" if labels.dtype.kind in "UO" else "number"
