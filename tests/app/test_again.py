@@ -125,6 +125,28 @@ def test_a_forced_run_that_is_stopped_leaves_the_file_that_was_there(
     assert not CHECKPOINT.exists()
 
 
+def test_a_picture_that_was_there_is_not_replaced_by_a_resumed_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'torchcoreset[plot]'")
+    Path("p.png").write_text("mine")
+    assert stopped_after(2, BUILD, monkeypatch) == 130
+    assert main([*BUILD.split(), "--resume", "--plot", "p.png"]) == 2
+    assert "--plot: 'p.png' exists" in capsys.readouterr().err
+    assert Path("p.png").read_text() == "mine"
+    assert main([*BUILD.split(), "--resume", "--plot", "q.png"]) == 0
+
+
+def test_a_kill_between_a_table_and_what_stands_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = BUILD + " --out coreset.csv"
+    with monkeypatch.context() as patch:
+        full_disk(patch, ".csv")  # the last of both to be written
+        assert main(line.split()) == 2
+    assert Path("coreset.csv.json").exists()
+    assert main([*line.split(), "--resume"]) == 0
+    assert main(["info", "coreset.csv"]) == 0
+
+
 def test_an_interruption_before_the_first_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -103,6 +103,9 @@ def test_a_table_of_points_by_its_user_is_read() -> None:
     assert read_coreset("p.csv").weights.tolist() == pytest.approx([1 / 3] * 3)
     Path("p.csv.json").write_text('{"title": "a file of somebody else", "columns": ["no", "such"]}')
     assert read_coreset("p.csv").points.tolist() == [[0, 1], [2, 3], [4, 5]]
+    for beside in ('{"size": "12 MB"}', "[1]", '{"a": 1}\n{"b": 2}\n'):  # nor does it keep the table from being read
+        Path("p.csv.json").write_text(beside)
+        assert main(["build", "p.csv", "--size", "1", "--restarts", "1", "--quiet", "--force"]) == 0
     tc.Coreset(ROWS[:9]).to_dataframe().to_csv("f.csv", index=False)
     assert read_coreset("f.csv").points.shape == (9, 3)
     tc.Coreset(ROWS[:9]).to_dataframe().to_parquet("f.parquet")

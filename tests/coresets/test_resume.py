@@ -117,3 +117,11 @@ def test_classes_go_on_too() -> None:
     assert set(kept) == {"a", "b"}
     found = tc.build_labeled_coreset(ROWS, labels, 12, resume=through_a_file(kept))
     assert torch.equal(found.points, tc.build_labeled_coreset(ROWS, labels, 12).points)
+
+
+def test_the_bar_of_a_resumed_run_starts_where_it_was(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("tqdm", reason="needs tqdm: pip install 'torchcoreset[progress]'")
+    record = interrupted(2, ROWS, 5, restarts=1)
+    capsys.readouterr()
+    tc.build_coreset(ROWS, 5, restarts=1, resume=record, progress=True, steps=3)
+    assert " 3/3 " in capsys.readouterr().err

@@ -2,8 +2,8 @@
 
 cli        from arguments to an exit code          settings   arguments and YAML files, checked alike
 commands   one module each                         outcome    what a command prints, in words and as JSON
-files      tables, coresets, pictures, checkpoints measure    distances of coresets and of random rows
-demo       a first example
+files      tables, coresets, pictures, checkpoints outputs    that nothing which is there is written over
+demo       a first example                         measure    distances of coresets and of random rows
 
 The command line needs the extra `cli` (jsonargparse, pyarrow, matplotlib, tqdm), the demo the extra `demo`.
 """

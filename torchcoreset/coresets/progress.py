@@ -31,6 +31,11 @@ class ProgressBar:
                 ) from error
             self._bar = bar(total=total, desc=label, unit="step")
 
+    def start_at(self, steps: int) -> None:
+        """So many steps were done before."""
+        if self._bar is not None:
+            self._bar.update(steps)
+
     def update(self, value: float, gap: float) -> None:
         """One step is done."""
         if self._bar is not None:

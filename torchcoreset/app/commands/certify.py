@@ -45,10 +45,12 @@ def run(settings: CertifySettings) -> Outcome:
         seed=settings.seed,
     )
     unit = ", in standard deviations of the columns" if held.scaling is not None else ""
+    used, size = found.samples + found.potential_samples, source.size
+    left = "" if size is None or used >= size else f", of {size:,}"
     asymptotic = found.asymptotic.removeprefix("nothing: ")
     lines = [
         f"{found.lower:.6g} <= W{p:g} <= {found.upper:.6g}   with confidence {found.confidence:g}{unit}",
-        f"from {_rows(found)}, and {found.potential_samples:,} others for the potential; gap {found.gap:.1e}",
+        f"from {_rows(found)}, and {found.potential_samples:,} others for the potential{left}; gap {found.gap:.1e}",
         f"{asymptotic[0].upper()}{asymptotic[1:]}.",
     ]
     reached = settings.at_most is None or found.upper <= settings.at_most

@@ -40,7 +40,7 @@ from ..outcome import to_json
 from ..outputs import sidecar
 from ..settings import UsageError
 from .data import DataSettings
-from .metadata import ROWS_MARK, check_whole, read_metadata, rows_mark
+from .metadata import ROWS_MARK, check_whole, parsed, read_metadata, rows_mark
 from .pictures import check_place
 from .scaling import Scaling
 
@@ -114,11 +114,11 @@ def write_coreset(path: Path, held: CoresetFile) -> None:
             text["built_on"] = held.metadata["data_mark"]
         write_arrays(path, {"points": held.points, "weights": held.weights}, text, held.labels)
         return
-    with replacing(path) as beside:
-        {".csv": _write_csv, ".parquet": _write_parquet}[suffix](beside, held)
-    if suffix == ".csv":
+    if suffix == ".csv":  # first: a process that dies in between leaves no table without it
         with replacing(sidecar(path)) as beside:
             beside.write_text(to_json(_described_table(held)) + "\n", "utf-8")
+    with replacing(path) as beside:
+        {".csv": _write_csv, ".parquet": _write_parquet}[suffix](beside, held)
 
 
 def read_coreset(name: str) -> CoresetFile:
@@ -171,7 +171,10 @@ def is_coreset(path: Path) -> bool:
         arrow, parquet = pyarrow("pyarrow", path), pyarrow("pyarrow.parquet", path)
         with suppress(arrow.ArrowInvalid):
             return SCHEMA_KEY in (parquet.read_schema(path).metadata or {})
-    return suffix == ".safetensors" or (suffix == ".csv" and bool(_beside(path)))
+    if suffix == ".csv":
+        with suppress(UsageError):  # somebody else's file
+            return bool(_beside(path))
+    return suffix == ".safetensors"
 
 
 def check_table(settings: DataSettings) -> None:
@@ -187,10 +190,11 @@ def check_table(settings: DataSettings) -> None:
 
 def _beside(path: Path) -> dict[str, Any]:
     """The metadata beside a CSV file; empty if there are none, or they are not of a coreset."""
-    if not sidecar(path).is_file():
+    beside = sidecar(path)
+    if not beside.is_file():
         return {}
-    found = read_metadata(sidecar(path).read_text("utf-8", errors="replace"), sidecar(path))
-    return found if "format" in found else {}
+    text = beside.read_text("utf-8", errors="replace")
+    return read_metadata(text, beside) if "format" in parsed(text, beside) else {}
 
 
 def _described(held: CoresetFile) -> dict[str, Any]:

@@ -24,26 +24,30 @@ DEEPEST = 8  # objects and lists within another in metadata
 
 def read_metadata(text: str, path: Path) -> dict[str, Any]:
     """What a file says of its coreset, as far as others rely on it checked."""
+    found = parsed(text, path)
+    for name, valid in VALID.items():
+        if found.get(name) is not None and not valid(found[name]):
+            raise UsageError(f"{path}: its metadata is damaged or not ours: {name}={str(found[name])[:40]!r}.")
+    return found
+
+
+def parsed(text: str, path: Path) -> dict[str, Any]:
+    """A JSON object that is not deep, or UsageError."""
     try:
         found = json.loads(text)
-        level = [found]
-        for _ in range(DEEPEST):
-            level = [
-                part
-                for value in level
-                if isinstance(value, (dict, list))
-                for part in (value.values() if isinstance(value, dict) else value)
-            ]
     except (ValueError, RecursionError) as error:
         said = "nested too deeply" if isinstance(error, RecursionError) else error
         raise UsageError(f"{path}: its metadata is not valid JSON ({said}).") from error
+    level = [found]
+    for _ in range(DEEPEST):
+        inner = [
+            value.values() if isinstance(value, dict) else value for value in level if isinstance(value, (dict, list))
+        ]
+        level = [part for parts in inner for part in parts]
     if level:
         raise UsageError(f"{path}: its metadata is nested more than {DEEPEST} deep.")
     if not isinstance(found, dict):
         raise UsageError(f"{path}: its metadata is not a JSON object.")
-    for name, valid in VALID.items():
-        if found.get(name) is not None and not valid(found[name]):
-            raise UsageError(f"{path}: its metadata is damaged or not ours: {name}={str(found[name])[:40]!r}.")
     return found
 
 

@@ -82,6 +82,7 @@ class Run:
         self._first_steps, self._statuses = dict(self.earlier["first_steps"]), dict(self.earlier["statuses"])
         if self.history:
             self.began -= self.history[-1].seconds
+            self.progress.start_at(self.done)
 
     def first_step(self, place: int) -> int:
         """Number of the step with which an algorithm has begun, or would now."""

@@ -46,7 +46,9 @@ def complete(job: Job, held: CoresetFile) -> Outcome:
         lines.append(f"written  {settings.plot}")
     if checkpoint.found and checkpoint.path.stat().st_mtime_ns <= out.stat().st_mtime_ns:  # not of a later run
         checkpoint.remove()
-    return Outcome({"command": "build", **known, "out": settings.out, "plot": settings.plot, "already": True}, lines)
+    return Outcome(
+        {"command": "build", **known, "out": settings.out, "plot": settings.plot, "already_complete": True}, lines
+    )
 
 
 def interrupted(job: Job) -> Outcome:

@@ -110,20 +110,19 @@ def earlier_result(job: Job) -> CoresetFile | None:
         ended = held is not None and held.metadata.get("status") != "interrupted"
         if ours and ended and not (settings.force and goes_on):
             return held
-        if settings.force or (ours and goes_on):
-            return None
-        if ours:
+        if ours and not (settings.force or goes_on):
             raise UsageError(
                 f"--resume: {settings.out} holds the best points of an interrupted run, whose checkpoint "
                 f"{job.checkpoint.path} is gone. Keep them, or pass --force to begin anew."
             )
-        raise UsageError(
-            f"--resume: {settings.out} is not of this run: settings or data differ. Name another file (--out), or pass "
-            "--force to replace it."
-        )
+        if not (settings.force or ours):
+            raise UsageError(
+                f"--resume: {settings.out} is not of this run: settings or data differ. Name another file (--out), or "
+                "pass --force to replace it."
+            )
+    if not settings.force:  # a run that has not ended has drawn no picture yet
+        refuse_existing([one for one in written_by(settings) if one[0] == "--plot" or not goes_on])
     if not goes_on:
-        if not settings.force:
-            refuse_existing(written_by(settings))
         note(f"note: there is no {job.checkpoint.path}; the run begins at the start.", quiet=settings.quiet)
     return None
 
