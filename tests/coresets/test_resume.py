@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -125,3 +126,16 @@ def test_the_bar_of_a_resumed_run_starts_where_it_was(capsys: pytest.CaptureFixt
     capsys.readouterr()
     tc.build_coreset(ROWS, 5, restarts=1, resume=record, progress=True, steps=3)
     assert " 3/3 " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", [{"keep": print}, {"resume": {}}])
+def test_no_record_of_a_group(given: dict[str, Any], tmp_path: Path) -> None:
+    distributed = torch.distributed
+    if not distributed.is_available() or not distributed.is_gloo_available():
+        pytest.skip("needs torch.distributed with gloo")
+    distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        with pytest.raises(ValueError, match=r"^keep, resume: given with a group"):
+            tc.build_coreset(ROWS, 5, group="world", **given)
+    finally:
+        distributed.destroy_process_group()

@@ -81,9 +81,9 @@ def prepare(settings: BuildSettings) -> Job:
         source, _ = tc.hold_out(source, settings.hold_out, seed=settings.seed)
     if labels is not None:
         assert isinstance(source, RandomAccessSource), "it is a table"
-        left = labels[source.row_numbers.numpy()]
-        _check_classes(labels, left, table)
-        labels = left
+        labels = labels[source.row_numbers.numpy()]
+        if settings.hold_out != 0:
+            _check_classes(table, labels)
     scaling = Scaling.of(source) if settings.standardise else None
     run = {"data": table.fingerprint, "columns": list(table.columns)}
     run |= {name: getattr(settings, name) for name in SAME}
@@ -151,13 +151,12 @@ def _check(settings: BuildSettings) -> None:
     refuse_existing(written)
 
 
-def _check_classes(labels: NDArray[Any], left: NDArray[Any], table: Table) -> None:
-    """Raise if all rows of a class are among those held out, or have weight zero: it would have no points."""
-    found, counts = np.unique(labels, return_counts=True)
-    for label, count in zip(found.tolist(), counts.tolist(), strict=True):
-        if label not in left:
-            rows = "its only row is" if count == 1 else f"all of its {count} rows are"
-            raise UsageError(
-                f"--hold-out: class {label!r} of {table.name} would have no points: {rows} held out, or weightless. "
-                "Pass a smaller --hold-out or another --seed, or leave the class out of the table."
-            )
+def _check_classes(table: Table, left: NDArray[Any]) -> None:
+    """Raise if a class of the table is not among the labels left: it would have no points."""
+    classes, counts = np.unique(np.asarray(table.labels), return_counts=True)
+    for place in np.flatnonzero(~np.isin(classes, left))[:1]:
+        rows = "its only row is" if counts[place] == 1 else f"all of its {counts[place]} rows are"
+        raise UsageError(
+            f"--hold-out: class {classes.tolist()[place]!r} of {table.name} would have no points: {rows} held out, or "
+            "weightless. Pass a smaller --hold-out or another --seed, or leave the class out of the table."
+        )
