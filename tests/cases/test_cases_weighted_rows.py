@@ -389,7 +389,7 @@ def test_d04_counts_are_remembered(tmp_path, monkeypatch, capsys) -> None:
     assert main(["build", "t.csv", *counted, "--hold-out", ".5", "--size", "5", "--quiet"]) == 0
     assert main(["certify", "coreset.npz", "t.csv"]) == 0
     assert "from 500 rows, and" in capsys.readouterr().out
-    assert main(["build", "t.csv", "--weights-are", "counts", "--size", "5"]) == 2
+    assert main(["build", "t.csv", "--weights-are", "counts", "--size", "5", "--out", "other.npz"]) == 2
     assert "--weights-are: given without --weights" in capsys.readouterr().err
     assert main(["size", "t.csv", "--weights", "a", "--weights-are", "counts", "--epsilon", "1"]) == 2
     assert "--weights: " in capsys.readouterr().err  # some are negative

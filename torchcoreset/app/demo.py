@@ -10,9 +10,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ..coresets import build_coreset, load_npz, names_in_npz
+from ..coresets import build_coreset
 from ..pictures import Panel, draw_comparison
-from ..sources import as_source
+from ..sources import read_table
 from ..transport import as_cost
 from .measure import measure_random_rows
 from .outcome import note, printable
@@ -83,19 +83,13 @@ def digits() -> tuple[str, Tensor, tuple[int, int]]:
 
 def table(path: Path) -> tuple[str, Tensor, None]:
     """A table of numbers from a file; rows are samples."""
-    if path.suffix == ".npz":
-        names = names_in_npz(path)
-        if "X" not in names:
-            raise ValueError(f"file: {path} holds {', '.join(names) or 'no arrays'}; expected an array named X.")
-        source = as_source(load_npz(path, ["X"])["X"], flatten=True)
-    else:
-        try:
-            source = as_source(path, flatten=True)
-        except ValueError as error:
-            raise ValueError(
-                f"{error} The demo takes all columns; `torchcoreset build` chooses some of them "
-                "(pip install 'torchcoreset[cli]')."
-            ) from error
+    try:
+        source = read_table(path, flatten=True).source
+    except ValueError as error:
+        raise ValueError(
+            f"{error} The demo takes all columns; `torchcoreset build` chooses some of them "
+            "(pip install 'torchcoreset[cli]')."
+        ) from error
     data = source.materialize(None, torch.Generator())[0].float()
     return f"{len(data):,} rows of {data.shape[1]} columns ({path.name})", data, None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -14,9 +14,9 @@ from torch.nn import Parameter
 from ..errors import warn_user
 from ..losses import CoresetLoss
 from ..modes import solver_modes
-from ..sources import Source, SourceExhausted, as_source, fingerprint_of, make_generator
+from ..sources import How, Scaling, Source, SourceExhausted, as_source, fingerprint_of, make_generator, scaled
 from ..tensors import check_count, check_name, is_real, real_tensor, wide_enough
-from ..transport import Status, as_cost, as_table, check_power, report_unconverged
+from ..transport import Status, Transport, as_cost, as_table, check_power, report_unconverged
 from ..transport.passes import EngineName, check_engine
 from ..transport.ranks import as_ranks, fingerprint, told_to
 from .algorithms import Objective, OptimizerFactory, Run, averaging, fixed_point, gradient, stochastic
@@ -48,6 +48,7 @@ def build_coreset(
     restarts: int | None = None,
     weights: Any = None,
     sample_weights: Any = None,
+    scale: How | Sequence[float] | Tensor | None = None,
     samples: int | None = None,
     steps: int | None = None,
     tolerance: float = 1e-3,
@@ -87,6 +88,9 @@ def build_coreset(
             whichever order the weights come: `coreset.points[i]` has weights[i].
         sample_weights: (rows,) weights of the source's rows, for tables, map-style datasets and files, or the name of
             a file's column; equal if None.
+        scale: units of the columns for the distance: "standard" (standard deviations), "robust" (from quartiles),
+            "whiten" (the covariance becomes 1), or (d,) positive numbers. Points come back in the units of the data;
+            values, distances and the transport are in these. None for the data's own. Not with a `group`.
         samples: most samples to hold in memory. None holds all rows of a table, dataset, loader or file, and
             max(100000, 200 n) samples of a distribution or callable, 400000 if they are one-dimensional; where these
             are fewer than 1000 a point, "fixed_point" fits them to a tolerance of 1e-2 only, goes on with as many
@@ -107,7 +111,7 @@ def build_coreset(
         callback: called after each step with its `Step`, whose `points` are the result so far: to log, to draw.
         keep: called once the start is drawn, and after each step, with a record of the run for `resume`: a dict of
             tensors, numbers and text, which `torch.save` writes and `torch.load` reads. Its "points" are the result
-            so far. Not with a `group`.
+            so far, in the units of `scale`. Not with a `group`.
         resume: record of an interrupted run. With the same source and the other arguments as they were, the run goes
             on as if nothing had happened; only `steps` and `tolerance` may differ. A source that cannot be read twice,
             such as an iterator, has to stand where it stood.
@@ -134,6 +138,7 @@ def build_coreset(
     Source: Claici, Genevay, Solomon (2020), Algorithms 1 and 2.
     """
     ranks = as_ranks(group)
+    scaling: Scaling | None = None
     with told_to(ranks, "build_coreset"):
         size = check_size(size)
         check_power(p)
@@ -141,10 +146,9 @@ def build_coreset(
         steps = _check_settings(algorithm, steps, tolerance, samples, batch_size, rate, optimizer)
         generator = make_generator(seed)
         init = init if init is not None else "annealed" if algorithm in ("auto", "fixed_point") else "random"
-        start = Start(init=init, restarts=restarts, size=size, p=p, weights=weights, engine=engine)
         settings: dict[str, Any] = {}
         if ranks is not None:
-            _check_group(algorithm, sample_weights, keep is not None or resume is not None)
+            _check_group(algorithm, sample_weights, scale, keep is not None or resume is not None)
             settings = {
                 "size": size, "p": p, "algorithm": algorithm, "steps": steps, "tolerance": tolerance,
                 "samples": samples, "restarts": restarts, "engine": engine, "optimizer": optimizer is not None,
@@ -152,6 +156,12 @@ def build_coreset(
                 "weights": None if weights is None else fingerprint(real_tensor(weights, "weights")),
                 "seed": seed if is_real(seed) else fingerprint(generator.get_state()),
             }  # fmt: skip
+        if scale is not None:
+            read = as_source(source, sample_weights)
+            scaling = Scaling.of(read, scale)
+            source, sample_weights = scaled(read, scaling), None
+            init, callback = _in_units(scaling, init, callback)
+        start = Start(init=init, restarts=restarts, size=size, p=p, weights=weights, engine=engine)
     bar = ProgressBar(steps, progress if ranks is None or ranks.rank == 0 else False, f"coreset of {size} points")
     potential: Tensor | None = None
     run = Run(
@@ -162,11 +172,10 @@ def build_coreset(
     with bar, solver_modes():
         if algorithm == "sgd":
             read = as_source(source, sample_weights)
-            built_on = fingerprint_of(read)
             points, b = start.draw(read, generator)
             run.begin(points)
             objective = Objective(b, p, engine)
-            points, y, a = _stochastic(
+            points, loaded = _stochastic(
                 run, objective, points, read, samples, batch_size or BATCH * size, rate, generator
             )
         else:
@@ -174,25 +183,44 @@ def build_coreset(
                 loaded = load(source, sample_weights, size, samples, generator)
             else:
                 loaded = load_part(ranks, source, sample_weights, size, samples, generator, settings)
-            built_on = fingerprint_of(loaded.read)
             points, b = start.draw(loaded.rows, generator)
             points = wide_enough(points, loaded.y)
             run.begin(points)
-            loaded = replace(loaded, y=loaded.y.to(points))
-            y, a, objective = loaded.y, loaded.a, Objective(b, p, engine, ranks)
+            loaded, objective = replace(loaded, y=loaded.y.to(points)), Objective(b, p, engine, ranks)
             if algorithm == "gradient":
                 loss = CoresetLoss(p, tolerance=_accuracy(tolerance), engine=engine, group=group)
                 points = _gradient(run, loss, points, b, loaded, optimizer)
             else:
-                fresh = loaded.endless and samples is None and loaded.count < FEW * size
-                points, potential = _fixed_point(run, objective, points, loaded, generator, fresh)
-        accuracy = max(tolerance, FINEST)
-        transport = objective.transport(points, y, a, tolerance=accuracy, start=potential)
-        if transport.status is not Status.CONVERGED:
-            report_unconverged(transport, accuracy, exact=False)
-        coreset = Coreset(points, b)
-    coreset.built_on = built_on
-    return BuildResult(coreset, transport, run.history, run.status, p)
+                few = loaded.endless and samples is None and loaded.count < FEW * size
+                points, potential = _fixed_point(run, objective, points, loaded, generator, fresh=few)
+        transport = _measured(objective, points, loaded, max(tolerance, FINEST), potential)
+        coreset = Coreset(points if scaling is None else scaling.undo(points), b)
+    coreset.built_on, coreset.scaling = fingerprint_of(loaded.read), scaling
+    return BuildResult(coreset, transport, run.history, run.status, p, loaded.numbers)
+
+
+def _in_units(
+    scaling: Scaling, init: Init | Tensor, callback: Callable[[Step], None] | None
+) -> tuple[Init | Tensor, Callable[[Step], None] | None]:
+    """The start in the units of the distance, and the callback, which is given points in those of the data."""
+
+    def called(step: Step) -> None:
+        assert callback is not None
+        assert step.points is not None  # a callback gets them
+        callback(replace(step, points=scaling.undo(step.points)))
+
+    start = init if isinstance(init, str) else scaling.apply(as_table(init, "init"))
+    return start, None if callback is None else called
+
+
+def _measured(
+    objective: Objective, points: Tensor, loaded: LoadedSamples, accuracy: float, potential: Tensor | None
+) -> Transport:
+    """The transport of the result, with a warning if it is not as accurate as it should be."""
+    transport = objective.transport(points, loaded.y, loaded.a, tolerance=accuracy, start=potential)
+    if transport.status is not Status.CONVERGED:
+        report_unconverged(transport, accuracy, exact=False)
+    return transport
 
 
 def _accuracy(tolerance: float) -> float:
@@ -269,8 +297,8 @@ def _stochastic(
     batch_size: int,
     rate: float,
     generator: Generator,
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Algorithm 1; the points, and samples with their weights on which to measure the result.
+) -> tuple[Tensor, LoadedSamples]:
+    """Algorithm 1; the points, and samples on which to measure the result.
 
     An iterator that ends early ends the run, whose result is then measured on the largest of the last batches."""
     step = partial(
@@ -281,7 +309,7 @@ def _stochastic(
     used = state.largest_batch
     assert used is not None  # a step has been made
     try:
-        y, a = loaded_rows(source, len(points), samples, generator)
+        y, a, numbers = loaded_rows(source, len(points), samples, generator)
         short = source.size is None and not source.endless and len(y) < len(used)
     except SourceExhausted:
         short = True
@@ -292,13 +320,15 @@ def _stochastic(
             "read them more than once."
         )
         warn_user(UserWarning(message))
-        y, a = used, None
+        y, a, numbers = used, None, None
     points = wide_enough(state.result, y)
-    return points, y.to(points), a
+    return points, LoadedSamples(y.to(points), a, source, source, numbers, source.endless, generator)
 
 
-def _check_group(algorithm: str, sample_weights: Any, kept: bool) -> None:
+def _check_group(algorithm: str, sample_weights: Any, scale: Any, kept: bool) -> None:
     """Raise ValueError for what does not go with several ranks."""
+    if scale is not None:
+        raise ValueError("scale: given with a group; expected samples that all ranks have scaled alike.")
     if kept:
         raise ValueError("keep, resume: given with a group, of whose run no record is kept. Leave them out.")
     if algorithm == "sgd":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
-from ..sources import BATCH_SIZE, apply_network, as_source, fingerprint_of, make_generator
+from ..sources import BATCH_SIZE, Scaling, apply_network, as_source, fingerprint_of, make_generator
 from ..tensors import check_count, check_finite, normalised, real_tensor
 from ..transport import as_table
 from .files import read_arrays, wide, write_arrays
@@ -35,6 +36,8 @@ class Coreset(nn.Module):
         weights: (n,) buffer with sum 1, in the dtype of the points.
         built_on: fingerprint of the table or dataset that the points were built on, so that `certify` can tell; None if
             there was none. Kept in files, not in the state_dict.
+        scaling: the units of the columns for distances, if the points were built in others than those of the data
+            (`build_coreset(scale=...)`); the points are in those of the data. Kept in the same way.
 
     Raises:
         ValueError: wrong shapes, NaN or infinity, unusable weights.
@@ -48,6 +51,7 @@ class Coreset(nn.Module):
 
     weights: Tensor
     built_on: str | None = None
+    scaling: Scaling | None = None
 
     def __init__(self, points: Any, weights: Any = None) -> None:
         super().__init__()
@@ -158,8 +162,10 @@ class Coreset(nn.Module):
 
         The file is there whole or not at all. For .safetensors: pip install 'torchcoreset[safetensors]'.
         """
-        fingerprint = {} if self.built_on is None else {"built_on": self.built_on}
-        write_arrays(path, {"points": self.points, "weights": self.weights}, fingerprint)
+        text = {} if self.built_on is None else {"built_on": self.built_on}
+        if self.scaling is not None:
+            text["scaling"] = json.dumps(self.scaling.to_record())
+        write_arrays(path, {"points": self.points, "weights": self.weights}, text)
 
     @classmethod
     def load(cls, path: str | Path) -> Coreset:
@@ -185,9 +191,24 @@ class Coreset(nn.Module):
             coreset.weights.copy_(exact)  # normalising again would change their last digits
         fingerprint = saved.get("built_on")
         coreset.built_on = fingerprint if isinstance(fingerprint, str) else None
+        coreset.scaling = _scaling_of(saved, coreset.points.shape[1], path)
         return coreset
 
     def extra_repr(self) -> str:
         """Shape, dtype and whether the weights are equal."""
         equal = bool((self.weights == self.weights[0]).all())
-        return f"size={self.size}, dimension={self.points.shape[1]}, weights={'equal' if equal else 'unequal'}"
+        shape = f"size={self.size}, dimension={self.points.shape[1]}, weights={'equal' if equal else 'unequal'}"
+        return shape if self.scaling is None else f"{shape}, scaling={self.scaling.how}"
+
+
+def _scaling_of(saved: Mapping[str, Any], dimension: int, path: str | Path) -> Scaling | None:
+    """The units of distances among the texts of a file, or in the metadata that the command line writes."""
+    try:
+        record = (
+            json.loads(saved["scaling"])
+            if "scaling" in saved
+            else json.loads(saved.get("metadata", "{}")).get("scaling")
+        )
+        return None if record is None else Scaling.from_record(record, dimension)
+    except (KeyError, AttributeError, ValueError, TypeError, RecursionError) as error:
+        raise ValueError(f"path: the scaling in {path} makes no sense; expected a file by Coreset.save.") from error

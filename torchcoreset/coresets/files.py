@@ -23,7 +23,14 @@ from torch import Tensor
 from .atomic import replacing
 
 FORMATS = (".npz", ".pt", ".safetensors")
-NAMES = ("points", "weights", "labels", "metadata", "built_on")  # of a coreset; what else a file holds is not read
+NAMES = (
+    "points",
+    "weights",
+    "labels",
+    "metadata",
+    "built_on",
+    "scaling",
+)  # of a coreset; what else a file holds is not read
 EXPANDED = 1 << 28  # bytes; a tensor of more than its file holds is refused beyond it
 
 

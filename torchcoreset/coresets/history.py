@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from ..sources import in_words
 from ..tensors import described
 from ..transport import Status, Transport, as_cost
 
@@ -49,6 +50,9 @@ class BuildResult:
         history: one `Step` for each step; of a resumed run for those since, and the last few before.
         status: CONVERGED if the value had stopped falling, MAX_STEPS if the steps ran out.
         p: power of the cost.
+        row_numbers: (m,) int64, which row of the table each sample of `transport` is, as `transport.assignment` counts
+            them; rows keep their numbers through `hold_out`. None where rows have none: those of distributions,
+            loaders and iterators.
     """
 
     coreset: Coreset
@@ -56,12 +60,14 @@ class BuildResult:
     history: list[Step]
     status: Status
     p: float
+    row_numbers: Tensor | None = None
 
     @property
     def distance(self) -> float:
-        """W_p between the coreset and the samples, rooted, in the unit of the data."""
+        """W_p between the coreset and the samples, rooted, in the unit of the data, or of `scale`."""
         return as_cost(self.p).root(self.transport.value)
 
     def __repr__(self) -> str:
         gap, steps = f"gap={self.transport.gap:.1e}", f"steps={len(self.history)}"
-        return described(self, f"{self.coreset.size} points, W_{self.p:g}={self.distance:.6g}", gap, steps, status="")
+        distance = f"W_{self.p:g}={self.distance:.6g}{in_words(self.coreset.scaling)}"
+        return described(self, f"{self.coreset.size} points, {distance}", gap, steps, status="")

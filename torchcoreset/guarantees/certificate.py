@@ -14,6 +14,7 @@ ASYMPTOTIC = {
     "bernstein": "nothing: the confidence holds for every number of samples, if the bound on the cost is true",
 }
 UNSEEN = ", and no weight of the population is larger than the largest among the rows"
+OF_DATA = "the unit of the data"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -39,6 +40,7 @@ class Certificate:
         potential: (n,) the potential v.
         cell_mass: (n,) mass of its cells in the fresh samples.
         moved: mass that the plan moved out of its cell.
+        unit: of the interval, in words: "the unit of the data", or those of `build_coreset(scale=...)`.
     """
 
     lower: float
@@ -58,6 +60,7 @@ class Certificate:
     potential: Tensor
     cell_mass: Tensor
     moved: float
+    unit: str = OF_DATA
 
     @property
     def gap(self) -> float:
@@ -71,6 +74,7 @@ class Certificate:
 
     def __repr__(self) -> str:
         equivalent = f" (worth {self.effective_samples:.0f})" if self.effective_samples < 0.999 * self.samples else ""
-        interval = f"{self.lower:.6g} <= W_{self.p:g} <= {self.upper:.6g}"
+        unit = "" if self.unit == OF_DATA else f" {self.unit}"
+        interval = f"{self.lower:.6g} <= W_{self.p:g} <= {self.upper:.6g}{unit}"
         samples = f"samples={self.samples}{equivalent}"
         return described(self, interval, f"confidence={self.confidence:g}", samples, gap=".1e", method="")

@@ -48,7 +48,7 @@ from ..transport import Cost, Problem, as_cost, make_problem
 from ..transport.passes import EngineName, LaguerreCells, check_engine, chunk_elements, make_engine
 from ..transport.ranks import Ranks, agree, as_ranks, fingerprint, told_to
 from .bounds import WeightedMoments, bernstein, clt, hoeffding, warn_of_weights
-from .certificate import ASYMPTOTIC, UNSEEN, Certificate
+from .certificate import ASYMPTOTIC, OF_DATA, UNSEEN, Certificate
 from .evaluation import (
     WHY,
     CellRows,
@@ -110,7 +110,7 @@ def certify(
 
     Args:
         coreset: a `Coreset`, a `BuildResult`, anything with .points (n, d) and .weights (n,), or points (n, d) of
-            equal weight.
+            equal weight. Of points built with `scale=` the distance is in those units.
         source: anything that `as_source` reads. A distribution or callable is endless. A table or loader is split into
             rows for the potential and rows for the interval, each of which is used once; for a statement on the
             population its rows must not have built the coreset: see `hold_out`. A loader or iterator is read in its own
@@ -159,9 +159,12 @@ def certify(
         check_bound(bound)
     settings = {"p": p, "confidence": confidence, "samples": samples, "bound": bound, "engine": engine}
     points, read = inputs(ranks, "certify", coreset, source, settings)
+    points, read = points.in_units(read)
     with solver_modes():
         passed = one_pass(points, read, cost, samples, make_generator(seed), engine, bound=bound, ranks=ranks)
-    return make_certificate(passed, cost, confidence, bound)
+    return make_certificate(
+        passed, cost, confidence, bound, unit=OF_DATA if points.scaling is None else points.scaling.words
+    )
 
 
 @dataclass(frozen=True)
@@ -292,7 +295,9 @@ def _seen(
         yield cell_rows(rows.y.double(), rows.w, cells, *(found or ()))
 
 
-def make_certificate(passed: Pass, cost: Cost, confidence: float, bound: float | None) -> Certificate:
+def make_certificate(
+    passed: Pass, cost: Cost, confidence: float, bound: float | None, unit: str = OF_DATA
+) -> Certificate:
     """The interval from what a pass has found."""
     moments, plan, delta = passed.moments, passed.plan, (1 - confidence) / 2
     if passed.weights is not None:
@@ -329,6 +334,7 @@ def make_certificate(passed: Pass, cost: Cost, confidence: float, bound: float |
         potential=passed.fitted.v,
         cell_mass=plan.cell_mass,
         moved=plan.moved,
+        unit=unit,
     )
 
 

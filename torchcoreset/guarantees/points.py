@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
 
-from ..sources import Source, fingerprint_of
+from ..sources import Scaling, Source, fingerprint_of, scaled
 from ..tensors import LISTS, check_finite, normalised
 from ..transport import as_table
+from .certificate import OF_DATA
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,18 @@ class Points:
     x: Tensor  # (n, d), detached, in their own dtype
     b: Tensor  # (n,) weights, float64, positive, sum 1
     built_on: str | None  # fingerprint of the finite source that they were built on, if it is known
+    scaling: Scaling | None = None  # the units of distances to them, if these are not those of the data
+
+    @property
+    def unit(self) -> str:
+        """Of distances, in words."""
+        return OF_DATA if self.scaling is None else self.scaling.words
+
+    def in_units(self, source: Source) -> tuple[Points, Source]:
+        """Points and source in the units of distances."""
+        if self.scaling is None:
+            return self, source
+        return replace(self, x=self.scaling.apply(self.x)), scaled(source, self.scaling)
 
 
 def read_points(coreset: Any) -> Points:
@@ -36,7 +49,7 @@ def read_points(coreset: Any) -> Points:
     check_finite(x, "coreset")
     b = normalised(weights, len(x), "coreset.weights", x.device)
     used = b > 0
-    return Points(x[used], b[used], getattr(held, "built_on", None))
+    return Points(x[used], b[used], getattr(held, "built_on", None), getattr(held, "scaling", None))
 
 
 def check_dimension(points: Points, rows: Tensor) -> None:

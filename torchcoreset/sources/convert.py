@@ -1,19 +1,20 @@
 """From anything that can be sampled to a Source."""
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from inspect import isgeneratorfunction
 from typing import Any, Literal, get_args
 
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torch.distributions import Distribution
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
+from ..errors import warn_user
 from ..tensors import LISTS, is_array
 from .batches import LoaderSource, RowBatches, StreamSource
-from .files import open_file
+from .files import Roles, Table, is_key, is_table, table_of
 from .layout import Key, Layout
-from .rows import float_tensor, is_rows, is_table
+from .rows import float_tensor, is_rows
+from .rows import is_table as is_table_of_numbers
 from .samplers import CallableSource, DistributionSource
 from .source import Source
 from .tables import DatasetSource, RandomAccessSource, RepeatedRows, TensorSource
@@ -22,7 +23,7 @@ WeightsAre = Literal["importance", "counts"]
 
 _KINDS = (
     "a tensor, an array, a DataFrame, lists of numbers, a torch Dataset or DataLoader, a torch Distribution, "
-    "a callable m -> (m, d), a list or iterator of batches, or the path of a file"
+    "a callable m -> (m, d), a list or iterator of batches, or the path of a file or folder"
 )
 
 
@@ -38,7 +39,8 @@ def as_source(
 
     | what | how it is read |
     | --- | --- |
-    | tensor, array, DataFrame | a table, one sample a row |
+    | tensor, array | a table, one sample a row |
+    | DataFrame, lazy frame, path of a file, folder or pattern, list of paths, `Table` | see `read_table` |
     | list, tuple or deque of numbers, or of lists, arrays or tensors that are rows (d,) | a table, one sample a row |
     | map-style `Dataset` | a table that is read when needed; the first element of a tuple row is the sample |
     | `DataLoader`, list of batches, other iterable | its batches in its own order, pass after pass |
@@ -46,7 +48,6 @@ def as_source(
     | `torch.distributions.Distribution` | fresh samples |
     | callable m -> (m, d), also a network | fresh samples, without gradients, in the mode the network is in |
     | iterator or generator of batches | its batches, once |
-    | path of a .npy, .parquet, .csv or .tsv file | a table of which only parts are held in memory: `FileSource` |
     | `Source` | returned as it is |
 
     Samples are (d,) each. One-dimensional tables, (rows,), are read as (rows, 1), and so are one-dimensional batches of
@@ -109,13 +110,14 @@ def as_source(
         assert isinstance(weighted, RandomAccessSource), "others take no weights"
         return RepeatedRows.of(weighted)
     layout = Layout(features, flatten)
+    source = source.source if isinstance(source, Table) else source
     if isinstance(source, Source):
         if layout != Layout():
             raise ValueError("features, flatten: given with a source; expected them where the source was made.")
         read = source
     else:
-        if isinstance(source, (str, os.PathLike)):
-            return open_file(source, weights, layout)
+        if is_table(source):
+            return _of_table(source, weights, layout)
         found = None if isinstance(source, type) else _table_or_dataset(source, weights, layout)
         if found is not None:
             return found
@@ -128,10 +130,24 @@ def as_source(
     return read
 
 
+def _of_table(data: Any, weights: Any, layout: Layout) -> Source:
+    column, mass = (weights, None) if is_key(weights) else (None, weights)
+    table = table_of(data, Roles(features=layout.features, weights=column), mass, flatten=layout.flatten)
+    for said in table.findings:
+        warn_user(UserWarning(f"{said}. `read_table` takes what is said of it."))
+    return table.source
+
+
+def _frame_batches(batches: Iterable[Any], layout: Layout) -> Iterator[Tensor]:
+    """Rows of tables of columns, one after another."""
+    for batch in batches:
+        yield _of_table(batch, None, layout).materialize(None, Generator())[0]
+
+
 def _table_or_dataset(source: Any, weights: Any, layout: Layout) -> Source | None:
     if isinstance(source, Tensor) or is_array(source):
         return TensorSource(source, weights, layout)
-    if isinstance(source, LISTS) and is_table(source):
+    if isinstance(source, LISTS) and is_table_of_numbers(source):
         return TensorSource(list(source), weights, layout)
     if isinstance(source, LISTS) and is_rows(source):
         return TensorSource(float_tensor(source, "samples"), weights, layout)
@@ -153,6 +169,8 @@ def _batches_or_sampler(source: Any, layout: Layout) -> Source:
         return DistributionSource(source, layout)
     if isinstance(source, (bytes, Mapping, Set, type)):
         raise _unknown(source)
+    if type(source).__name__ == "RecordBatchReader":  # of pyarrow: its batches are tables of columns
+        source, layout = _frame_batches(source, layout), Layout()
     if isinstance(source, Iterator):
         return StreamSource(source, layout)
     # A Sequential can be iterated, but over its layers.

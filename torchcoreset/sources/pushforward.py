@@ -79,6 +79,10 @@ class Pushforward(Source):
         samples, weights = self.source.materialize(limit, generator)
         return self._weighted_image(samples, weights, generator)
 
+    def numbered(self, limit: int | None, generator: Generator) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        samples, weights, numbers = self.source.numbered(limit, generator)
+        return *self._weighted_image(samples, weights, generator), numbers
+
     def _weighted_image(
         self, samples: Tensor, weights: Tensor | None, generator: Generator
     ) -> tuple[Tensor, Tensor | None]:

@@ -110,6 +110,14 @@ class Source(abc.ABC):
             UserWarning: an iterator ended before `limit` rows.
         """
 
+    def numbered(self, limit: int | None, generator: Generator) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """What `materialize` gives, and the number (rows,) of each row in the table that it comes from.
+
+        The numbers are those of the whole table, whatever was held out of it; None where rows have none, as those of a
+        loader, an iterator or a distribution.
+        """
+        return *self.materialize(limit, generator), None
+
     def _parts(self) -> tuple[str, ...]:
         """What `repr` says beside the size."""
         return ()

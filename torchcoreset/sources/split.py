@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 
 from ..tensors import check_finite, is_real
 from .convert import as_source
-from .files import FileSource
+from .files import BlockSource
 from .pushforward import Pushforward
 from .randomness import make_generator, permutation
 from .source import Source
@@ -32,9 +32,8 @@ class RowSubset(RandomAccessSource):
         self._whole, self._index = whole, index
         self.dimension = whole.dimension
 
-    @property
-    def row_numbers(self) -> Tensor:
-        return self._whole.row_numbers[self._index]
+    def numbers_of(self, index: Tensor) -> Tensor:
+        return self._whole.numbers_of(self._index[index])
 
     def _read(self, index: Tensor, generator: Generator) -> Tensor:
         return self._whole._read(self._index[index.to(self._index.device)], generator)
@@ -43,7 +42,7 @@ class RowSubset(RandomAccessSource):
         return self._whole._read(self._index, generator)
 
 
-class FileSubset(FileSource):
+class FileSubset(BlockSource):
     """Some rows of a file, read as a file is: in blocks, of which only these rows are kept.
 
     Args:
@@ -51,26 +50,29 @@ class FileSubset(FileSource):
         index: (rows,) int64, which of its rows, ascending.
     """
 
-    def __init__(self, whole: FileSource, index: Tensor) -> None:
+    def __init__(self, whole: BlockSource, index: Tensor) -> None:
         edges = torch.searchsorted(index, whole.starts)
         self._whole, self._index = whole, index
         self._numbers = (edges[1:] > edges[:-1]).nonzero().flatten()  # of the blocks that hold any
-        self._any_order, self._by_row = whole._any_order, whole._by_row
         starts = torch.cat((edges[:1], edges[1:][self._numbers]))
         assert whole.dimension is not None  # known from the start
-        super().__init__(whole.path, starts, whole.dimension, _weights_of(whole, index))
+        super().__init__(whole.name, starts, whole.dimension, _weights_of(whole, index))
+        self._by_row, self.columns = whole._by_row, whole.columns
 
-    @property
-    def row_numbers(self) -> Tensor:
-        return self._whole.row_numbers[self._index]
+    def numbers_of(self, index: Tensor) -> Tensor:
+        return self._whole.numbers_of(self._index[index])
 
     def _blocks(self, wanted: list[int]) -> Iterator[Tensor]:
         numbers = self._numbers[wanted].tolist()
         for block, number, rows in zip(wanted, numbers, self._whole._blocks(numbers), strict=True):
             kept = self._index[int(self.starts[block]) : int(self.starts[block + 1])]
             chosen = rows[kept - self._whole.starts[number]]
-            check_finite(chosen, self.path.name, kept)  # here, where a row's number in the file is known
+            check_finite(chosen, self.name, kept, self.columns)  # here, where a row's number in the file is known
             yield chosen
+
+    def _order(self, generator: Generator) -> list[int]:
+        places = {number: place for place, number in enumerate(self._numbers.tolist())}
+        return [places[number] for number in self._whole._order(generator) if number in places]
 
     def _read(self, index: Tensor, generator: Generator) -> Tensor:
         return self._whole._read(self._index[index], generator)
@@ -154,7 +156,7 @@ def _picked(whole: RandomAccessSource, index: Tensor) -> RandomAccessSource:
     """Some rows of a table, by their numbers, ascending."""
     if isinstance(whole, RepeatedRows):
         return whole.picked(index)
-    return FileSubset(whole, index) if isinstance(whole, FileSource) else RowSubset(whole, index)
+    return FileSubset(whole, index) if isinstance(whole, BlockSource) else RowSubset(whole, index)
 
 
 def _weights_of(whole: RandomAccessSource, index: Tensor) -> Tensor | None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import torchcoreset as tc
 
-from ...sources import Source
-from ..files import CoresetFile, DataSettings, Table, check_table, header, read_coreset, read_table, scaled
+from ...sources import Source, Table, scaled
+from ..files import CoresetFile, DataSettings, check_table, header, read_coreset, read_table
 from ..outcome import NOT_REACHED, OK, Outcome, note
 from ..settings import UsageError, argument, option
 
@@ -31,7 +32,7 @@ class CertifySettings(DataSettings):
 def run(settings: CertifySettings) -> Outcome:
     """Certify and say what was found."""
     held = read_coreset(settings.coreset)
-    table = read_table(as_built(settings, held))
+    table = read_as_built(settings, held)
     check_columns(held, table, settings.coreset)
     p = power(settings.p, held)
     source = scaled(fresh_rows(held, table, quiet=settings.quiet), held.scaling)
@@ -44,7 +45,7 @@ def run(settings: CertifySettings) -> Outcome:
         bound=settings.bound,
         seed=settings.seed,
     )
-    unit = ", in standard deviations of the columns" if held.scaling is not None else ""
+    unit = f", in {held.scaling.words}" if held.scaling is not None else ""
     used, size = found.samples + found.potential_samples, source.size
     left = "" if size is None or used >= size else f", of {size:,}"
     asymptotic = found.asymptotic.removeprefix("nothing: ")
@@ -80,34 +81,45 @@ def power(given: float | None, held: CoresetFile) -> float:
     return float(given if given is not None else held.metadata.get("p") or 2)
 
 
-def as_built(settings: DataSettings, held: CoresetFile) -> DataSettings:
-    """The settings with what the build has read of its table, where nothing else is asked for and the table has it.
+def read_as_built(settings: DataSettings, held: CoresetFile) -> Table:
+    """The table, read as in the build where nothing else is asked for and the table has the columns.
 
     A file of the name of the build's table is read as that was. Of another table the columns are known by their names,
     if it has names; those of arrays are numbers, which may mean anything.
     """
     check_table(settings)
-    known = held.metadata
-    if "data" not in known:
-        return settings
-    given = {field: getattr(settings, field) for field in DataSettings.__dataclass_fields__}
-    names, same = header(settings.data), known["data"] in (settings.data, Path(settings.data).name)
-    array = names is None and settings.data.endswith((".npz", ".pt", ".pth"))
-    if same and settings.key is None:
-        given["key"] = known.get("key")
-    if settings.columns is None and "columns" in known and (same or not (array or settings.key is not None)):
-        given["columns"] = list(known["columns"])
-    weights = known.get("row_weights")
-    if weights is None:
-        return DataSettings(**given)
-    if settings.weights is None and (same or (names is not None and str(weights) in names)):
-        given["weights"] = weights
-        note(f"note: rows are weighted by {weights!r}, as in the build.", quiet=settings.quiet)
-    elif settings.weights is None:
-        note(f"warning: the build weighted its rows by {weights!r}, which {settings.data} lacks: its rows count alike.")
-    if settings.weights_are is None and str(given["weights"]) == str(weights):
-        given["weights_are"] = known.get("row_weights_are")
-    return DataSettings(**given)
+    read = _read_of(held.metadata)
+    if not read:
+        return read_table(settings)
+    same = held.metadata.get("data") in (settings.data, Path(settings.data).name)
+    names = None if same else header(settings)
+    arrays = names is None and (settings.key is not None or settings.data.endswith((".npz", ".pt", ".pth")))
+    given: dict[str, Any] = {field.name: getattr(settings, field.name) for field in fields(DataSettings)}
+    for field, value in read.items():
+        if field not in given or given[field] is not None:
+            continue
+        fits = same or field == "dates" or (field == "columns" and not arrays)
+        if fits or (names is not None and field in ("label", "weights", "id") and value in names):
+            given[field] = value
+    weights = read.get("weights")
+    if weights is not None and settings.weights is None:
+        if given["weights"] is not None:
+            note(f"note: rows are weighted by {weights!r}, as in the build.", quiet=settings.quiet)
+        else:
+            note(f"warning: the build weighted rows by {weights!r}, which {settings.data} lacks: its rows count alike.")
+    if weights is not None and given["weights_are"] is None and str(given["weights"]) == str(weights):
+        given["weights_are"] = read.get("weights_are")
+    if "categories" in read and given["one_hot"] is None:
+        given["one_hot"] = read["one_hot"]
+    return read_table(DataSettings(**given), read.get("categories"))
+
+
+def _read_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What the build was told of its table, by the names of the settings."""
+    if "read" in metadata or "data" not in metadata:
+        return dict(metadata.get("read", {}))
+    old = {"columns": "columns", "key": "key", "weights": "row_weights", "weights_are": "row_weights_are"}
+    return {field: metadata[key] for field, key in old.items() if metadata.get(key) is not None}
 
 
 def check_columns(held: CoresetFile, table: Table, name: str) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 import torch
 
 from ...pictures import Panel, draw_comparison
-from ..files import DataSettings, check_picture, read_coreset, read_table, save_picture, scaled
+from ...sources import scaled
+from ..files import DataSettings, check_picture, read_coreset, save_picture
 from ..measure import DRAWS, Measured, measure, measure_random_rows
 from ..outcome import Outcome
 from ..settings import UsageError, Writes, argument, option
-from .certify import as_built, check_columns, power
+from .certify import check_columns, power, read_as_built
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +34,7 @@ def run(settings: CompareSettings) -> Outcome:
     if not settings.coresets:
         raise UsageError("compare: got no coreset files; name some. Divergences: tc.compare_divergences in Python.")
     held = [read_coreset(name) for name in settings.coresets]
-    table = read_table(as_built(settings, held[0]))
+    table = read_as_built(settings, held[0])
     for name, one in zip(settings.coresets, held, strict=True):
         check_columns(one, table, name)
     p, scaling = power(settings.p, held[0]), held[0].scaling
@@ -44,7 +45,7 @@ def run(settings: CompareSettings) -> Outcome:
     ]
     sizes = sorted({one.coreset.size for one in found})
     found += [measure_random_rows("random rows", size, rows, mass, p, settings.seed) for size in sizes]
-    unit = ", standardised" if scaling is not None else ""
+    unit = f", in {scaling.words}" if scaling is not None else ""
     width = max(len(one.name) for one in found)
     of_all = "" if len(rows) >= table.rows else f" of {table.rows:,}"
     lines = [

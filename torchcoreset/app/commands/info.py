@@ -14,7 +14,8 @@ import torch
 
 import torchcoreset as tc
 
-from ..files import CoresetFile, DataSettings, Scaling, is_coreset, read_coreset, read_table
+from ...sources import Scaling
+from ..files import CoresetFile, DataSettings, is_coreset, read_coreset, read_table
 from ..outcome import Outcome
 from ..settings import argument, option
 from .certify import power
@@ -80,7 +81,7 @@ def _table(settings: InfoSettings) -> Outcome:
     scaling = Scaling.of(table.source)
     lines = [f"{table.name}: table of {table.rows:,} rows and {len(table.columns)} columns of features"]
     width = max(len(name) for name in table.columns[:20])
-    columns = zip(table.columns, scaling.mean.tolist(), scaling.deviation.tolist(), strict=True)
+    columns = zip(table.columns, scaling.centre.tolist(), scaling.unit.tolist(), strict=True)
     lines += [
         f"  {name:{width}}  mean {mean:.5g}, deviation {deviation:.5g}" for name, mean, deviation in islice(columns, 20)
     ]
@@ -88,7 +89,7 @@ def _table(settings: InfoSettings) -> Outcome:
         lines.append(f"  and {len(table.columns) - 20} more")
     record: dict[str, Any] = {"command": "info", "kind": "table", "file": settings.data, "rows": table.rows}
     record |= {"columns": list(table.columns), **scaling.to_record()}
-    ratio = float(scaling.deviation.max() / scaling.deviation.min())
+    ratio = float(scaling.unit.max() / scaling.unit.min())
     if ratio > 10:
         lines.append(f"The widest column spreads {ratio:.3g} times as wide as the narrowest: consider --standardise.")
     if table.labels is not None:

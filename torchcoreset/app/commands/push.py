@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,12 @@ from torch import Tensor, nn
 import torchcoreset as tc
 
 from ...coresets import load_tensors
-from ..files import CoresetFile, DataSettings, check_out, read_coreset, read_table, write_coreset
+from ..files import CoresetFile, DataSettings, check_out, read_coreset, write_coreset
 from ..outcome import Outcome
-from ..settings import UsageError, Writes, argument, option
-from .certify import as_built, certificate_record, check_columns, fresh_rows, power
+from ..settings import Common, UsageError, Writes, argument, option
+from .certify import certificate_record, check_columns, fresh_rows, power, read_as_built
+
+_COMMON = tuple(field.name for field in fields(Common))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +41,10 @@ class PushSettings(Writes, DataSettings):
 def run(settings: PushSettings) -> Outcome:
     """Map, certify if there are data, write."""
     check_out(Path(settings.out), "--out")
-    of_data = (settings.columns, settings.label, settings.weights, settings.weights_are, settings.key)
-    if not settings.data and any(given is not None for given in of_data):
-        raise UsageError(
-            "--columns, --label, --weights, --weights-are, --key: given without --data; expected them with it."
-        )
+    of_data = [field.name for field in fields(DataSettings) if field.name not in ("data", *_COMMON)]
+    given = [f"--{name.replace('_', '-')}" for name in of_data if getattr(settings, name) is not None]
+    if given and not settings.data:
+        raise UsageError(f"{', '.join(given)}: given without --data; expected it with the table that it speaks of.")
     held = read_coreset(settings.coreset)
     network = load_network(settings.network, settings.state)
     if isinstance(network, nn.Module):  # rows of a table and weights of a network often differ in precision
@@ -85,7 +86,7 @@ def _certified(
     settings: PushSettings, held: CoresetFile, network: Callable[[Tensor], Any], p: float
 ) -> tc.PushforwardCertificate:
     """The interval for the images, in the units of the data: networks are fed with those."""
-    table = read_table(as_built(settings, held))
+    table = read_as_built(settings, held)
     check_columns(held, table, settings.coreset)
     fresh = fresh_rows(held, table, quiet=settings.quiet)
     return tc.certify_pushforward(

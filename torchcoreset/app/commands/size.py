@@ -7,23 +7,23 @@ from dataclasses import dataclass
 import torchcoreset as tc
 
 from ...pictures import draw_certificates
-from ..files import DataSettings, Scaling, check_picture, check_table, read_table, save_picture, scaled
+from ...sources import scaled
+from ..files import DataSettings, ScaleSettings, check_picture, check_table, read_table, save_picture
 from ..outcome import NOT_REACHED, OK, Outcome
 from ..settings import Writes, option
 from .certify import certificate_record
 
 
 @dataclass(frozen=True, kw_only=True)
-class SizeSettings(Writes, DataSettings):
+class SizeSettings(Writes, ScaleSettings, DataSettings):
     """Settings of `size`."""
 
-    epsilon: float = option("distance to reach, in the unit of the data", metavar="W")
+    epsilon: float = option("distance to reach, in the unit of the data or of --scale", metavar="W")
     p: float = option("power of the distance", 2.0)
     confidence: float = option("with which the distance is at most epsilon", 0.95)
     samples: int = option("most rows of each certificate", 100_000, metavar="N")
     max_size: int = option("most points to try", 1000, metavar="N")
     max_builds: int = option("most coresets to build", 8, metavar="N")
-    standardise: bool = option("give all columns mean 0 and deviation 1; epsilon is then in deviations", False)
     plot: str | None = option("picture of distance against size: .png, .pdf or .svg", None, metavar="FILE")
     seed: int = option("of all random numbers", 0, metavar="N")
 
@@ -33,7 +33,7 @@ def run(settings: SizeSettings) -> Outcome:
     check_picture(settings.plot)
     check_table(settings)
     table = read_table(settings)
-    source = scaled(table.source, Scaling.of(table.source) if settings.standardise else None)
+    source = scaled(table.source, settings.scaling(table.source))
     found = tc.size_for(
         settings.epsilon,
         source,

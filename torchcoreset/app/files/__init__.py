@@ -11,12 +11,11 @@ from .coresets import (
     read_coreset,
     write_coreset,
 )
-from .data import DataSettings, Table, header, read_table
+from .data import DataSettings, ScaleSettings, as_read, header, read_table
 from .pictures import check_picture, save_picture
-from .scaling import Scaling, scaled
 
 __all__ = [
-    "FORMATS", "Checkpoint", "CoresetFile", "DataSettings", "Scaling", "Table", "check_format", "check_out",
-    "check_picture", "check_table", "header", "is_coreset", "read_coreset", "read_table", "save_picture", "scaled",
+    "FORMATS", "Checkpoint", "CoresetFile", "DataSettings", "ScaleSettings", "as_read", "check_format", "check_out",
+    "check_picture", "check_table", "header", "is_coreset", "read_coreset", "read_table", "save_picture",
     "write_coreset",
 ]  # fmt: skip

@@ -35,6 +35,7 @@ from ...coresets import (
     wide,
     write_arrays,
 )
+from ...sources import Scaling
 from ...sources.files import pyarrow
 from ..outcome import to_json
 from ..outputs import sidecar
@@ -42,7 +43,6 @@ from ..settings import UsageError
 from .data import DataSettings
 from .metadata import ROWS_MARK, check_whole, parsed, read_metadata, rows_mark
 from .pictures import check_place
-from .scaling import Scaling
 
 FORMATS = (*ARRAY_FORMATS, ".csv", ".parquet")
 WEIGHT = "weight"  # column of the weights
@@ -154,7 +154,7 @@ def _checked(
             f"{path}: got labels of shape {labels.shape} for {coreset.size} points; expected one for each."
         )
     held = CoresetFile(coreset.points.detach(), coreset.weights, labels, metadata)
-    if held.scaling is not None and {len(held.scaling.mean), len(held.scaling.deviation)} != {len(held.columns)}:
+    if held.scaling is not None and {len(held.scaling.centre), *held.scaling.unit.shape} != {len(held.columns)}:
         raise UsageError(f"{path}: its metadata scale other columns than its {len(held.columns)}.")
     return held
 

@@ -63,16 +63,38 @@ def _are(valid: Callable[[Any], bool], value: Any, count: int | None = None) -> 
     return isinstance(value, list) and all(map(valid, value)) and count in (None, len(value))
 
 
+def _is_scaling(value: Any) -> bool:
+    """Whether this has a number for each column as its centre, and as its unit, or a matrix of them."""
+    if not isinstance(value, dict):
+        return False
+    centre, unit = value.get("centre", value.get("mean")), value.get("unit", value.get("deviation"))
+    return (
+        isinstance(centre, list)
+        and _are(_is_number, centre)
+        and (
+            _are(_is_number, unit, len(centre))
+            or _are(lambda row: _are(_is_number, row, len(centre)), unit, len(centre))
+        )
+    )
+
+
+def _is_read(value: Any) -> bool:
+    """Whether this can be the settings by which a table was read."""
+    return isinstance(value, dict) and all(
+        isinstance(part, (str, bool)) or _are(_is_text, part) or (name == "categories" and isinstance(part, dict))
+        for name, part in value.items()
+    )
+
+
 VALID: dict[str, Callable[[Any], bool]] = {  # what commands rely on; null stands for nothing
     **dict.fromkeys(("p", "distance", "hold_out"), _is_number),
     **dict.fromkeys(("data", "data_mark", "run_mark", ROWS_MARK, "dtype", "status"), _is_text),
     **dict.fromkeys(("key", "label", "row_weights", "row_weights_are"), lambda value: isinstance(value, (str, int))),
     **dict.fromkeys(("size", "seed"), lambda value: isinstance(value, int) and abs(value) < 1 << 63),
     "columns": lambda value: _are(_is_text, value),
+    "read": _is_read,
     "bounds": lambda value: _are(lambda one: one is None or _is_number(one), value, 2),
-    "scaling": lambda value: (
-        isinstance(value, dict) and all(_are(_is_number, value.get(name)) for name in ("mean", "deviation"))
-    ),
+    "scaling": _is_scaling,
 }
 
 

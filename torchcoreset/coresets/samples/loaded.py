@@ -31,6 +31,7 @@ class LoadedSamples:
     a: Tensor | None  # (m,) their weights, on one scale for all ranks; None for equal ones
     rows: Source  # the samples of all ranks, to draw from; every rank draws the same
     read: Source  # the source of this process
+    numbers: Tensor | None  # (m,) of each sample in the table that it comes from; None where rows have none
     endless: bool  # whether the sources of all ranks are
     generator: Generator  # for more samples of this process: ranks differ in it
 
@@ -43,8 +44,8 @@ class LoadedSamples:
 def load(source: Any, sample_weights: Any, size: int, samples: int | None, generator: Generator) -> LoadedSamples:
     """What this process loads of a source to build `size` points."""
     read = as_source(source, sample_weights)
-    y, a = loaded_rows(read, size, samples, generator)
-    return LoadedSamples(y, a, as_source(y, a), read, read.endless, generator)
+    y, a, numbers = loaded_rows(read, size, samples, generator)
+    return LoadedSamples(y, a, as_source(y, a), read, numbers, read.endless, generator)
 
 
 def load_part(
@@ -65,26 +66,26 @@ def load_part(
     share = share_of(ranks, read, samples, sample_weights)
     own = generator_of(ranks, generator)
 
-    def draw() -> tuple[tuple[Tensor, Tensor | None], tuple[float, ...]]:
-        y, a = loaded_rows(read, size, share, own, ranks.size)
+    def draw() -> tuple[tuple[Tensor, Tensor | None, Tensor | None], tuple[float, ...]]:
+        y, a, numbers = loaded_rows(read, size, share, own, ranks.size)
         # By its precision: float16 and bfloat16 have as many bits, and rows travel as bytes.
         facts = (y.shape[1], a is not None, torch.finfo(y.dtype).eps, read.endless)
-        return (y, a), tuple(map(float, facts))
+        return (y, a, numbers), tuple(map(float, facts))
 
-    (y, a), facts = agree(ranks, "build_coreset", draw, same=ALIKE, why=WHY)
+    (y, a, numbers), facts = agree(ranks, "build_coreset", draw, same=ALIKE, why=WHY)
     if a is not None:
         a = a * total_of(sample_weights)
-    return LoadedSamples(y, a, RankedRows(ranks, y, a), read, bool(facts[:, len(ALIKE)].all()), own)
+    return LoadedSamples(y, a, RankedRows(ranks, y, a), read, numbers, bool(facts[:, len(ALIKE)].all()), own)
 
 
 def loaded_rows(
     source: Source, size: int, samples: int | None, generator: Generator, parts: int = 1
-) -> tuple[Tensor, Tensor | None]:
-    """Samples (m, d) to build `size` points on, and their weights; one of so many `parts` of the default number."""
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Samples (m, d) to build `size` points on, their weights, their numbers; one of `parts` of the default."""
     if samples is None and source.on_disk:
         samples = most_of_file(size, source.dimension)
     if samples is not None or source.size is not None:
-        return source.materialize(samples, generator)
+        return source.numbered(samples, generator)
     with warnings.catch_warnings():
         # Nobody asked for that many: an iterator that ends earlier is loaded whole.
         warnings.filterwarnings("ignore", message="source: the .* ended after", category=UserWarning)
@@ -94,7 +95,7 @@ def loaded_rows(
             # On the line sorting is cheap, and more samples are needed: their quantiles err by 1 / sqrt(m) however
             # many points there are, which has to be small against the width of a cell.
             y = torch.cat((y, source.materialize(missing, generator)[0]))
-        return y, a
+        return y, a, None
 
 
 def most_of_file(size: int, dimension: int | None) -> int:

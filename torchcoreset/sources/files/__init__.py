@@ -1,16 +1,19 @@
-"""Tables in files that may be larger than memory: `source` reads them in blocks, by format (`npy`, `csv`, `parquet`).
+"""Tables in files and in other libraries' hands, which may be larger than memory: one door for Python and commands.
 
-`formats` goes from a path to a source; `columns` is what pyarrow reads for CSV and Parquet, and how columns are chosen.
+`formats` goes from a path, folder or pattern to a `reader` of blocks, by format: `arrow` (Parquet, Feather, lazy
+frames), `csv` with its `dialect`, `arrays` (NPY, HDF5, NPZ, PT). `columns` tells features from labels, weights and ids
+and makes rows of numbers; `source` draws from the blocks, and `table` puts all of it together.
 """
 
-from .columns import column_named, pyarrow, usable
-from .csv import CsvSource
-from .formats import FORMATS, format_of, open_file, read_column, schema_of
-from .npy import NpySource, mapped
-from .parquet import ParquetSource
-from .source import FileSource
+from .arrays import NamedArrays
+from .columns import DateUnit, OneHot, Roles, is_key
+from .dialect import Dialect
+from .formats import FORMATS, format_of
+from .reader import pyarrow
+from .source import BlockSource, FileSource
+from .table import Table, is_table, names_of, read_table, table_of
 
 __all__ = [
-    "FORMATS", "CsvSource", "FileSource", "NpySource", "ParquetSource", "column_named", "format_of", "mapped",
-    "open_file", "pyarrow", "read_column", "schema_of", "usable",
+    "FORMATS", "BlockSource", "DateUnit", "Dialect", "FileSource", "NamedArrays", "OneHot", "Roles", "Table",
+    "format_of", "is_key", "is_table", "names_of", "pyarrow", "read_table", "table_of",
 ]  # fmt: skip

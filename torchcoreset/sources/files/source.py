@@ -1,20 +1,21 @@
-"""Tables in files that may be larger than memory: read in blocks, sampled uniformly, in one pass or several."""
+"""Tables that may be larger than memory: read in blocks, sampled uniformly, in one pass or several."""
 
 import abc
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
-from ...tensors import check_count, check_finite
+from ...tensors import check_count, check_finite, exact_up_to
 from ..randomness import permutation
 from ..tables import POOL_ELEMENTS, RandomAccessSource
+from .columns import Feature, rows_of, titles_of
+from .reader import Reader
 
 
-class FileSource(RandomAccessSource):
-    """A table in a file, of which only blocks and a pool of random rows are held in memory.
+class BlockSource(RandomAccessSource):
+    """A table read in blocks, of which only blocks and a pool of random rows are held in memory.
 
     Draws and `materialize` are exact uniform samples, as of a table in memory. Formats that must be read in blocks
     serve draws from a pool: 2^25 numbers of random rows, for which the file is gone through once, and which is drawn
@@ -25,27 +26,32 @@ class FileSource(RandomAccessSource):
     With weights, 16 bytes a row are held for them.
 
     Attributes:
-        path: of the file, which must not change while it is used.
+        name: of the file or files, which must not change while they are used.
         starts: (blocks + 1,) number of the first row of each block, and of all rows.
+        columns: (d,) names of the features.
     """
 
     on_disk = True
-    _any_order = True  # whether blocks can be read in any order
-    _titles: list[str] | None = None  # names of the features, where the file has names
+    columns: tuple[str, ...] = ()
     _by_row = False  # whether single rows can be read, so that draws need no pool
 
-    def __init__(self, path: Path, starts: Tensor, dimension: int, weights: Any = None) -> None:
-        size = int(starts[-1])
-        if size == 0:
-            raise ValueError(f"source: {path} has no rows; expected at least one.")
-        super().__init__(size, weights)
-        self.path, self.starts, self.dimension = path, starts, dimension
+    def __init__(self, name: str, starts: Tensor, dimension: int, weights: Any = None) -> None:
+        super().__init__(int(starts[-1]), weights)
+        self.name, self.starts, self.dimension = name, starts, dimension
         self._pool: Tensor | None = None
         self._pool_generator: Generator | None = None
 
+    @property
+    def near(self) -> int:
+        return int(self.starts[1])
+
     @abc.abstractmethod
     def _blocks(self, wanted: list[int]) -> Iterator[Tensor]:
-        """The blocks of these numbers, (rows, d) each, in that order; it ascends unless any order is allowed."""
+        """The blocks of these numbers, (rows, d) each, in that order, which is ascending or one of `_order`."""
+
+    @abc.abstractmethod
+    def _order(self, generator: Generator) -> list[int]:
+        """All blocks, in random order as far as they can be read so."""
 
     def draw(self, count: int, generator: Generator) -> Tensor:
         check_count(count, "count")
@@ -66,14 +72,13 @@ class FileSource(RandomAccessSource):
 
     def _shuffled(self, batch_size: int, generator: Generator) -> Iterator[tuple[Tensor, Tensor]]:
         """One pass: pools of blocks, each shuffled and cut into batches; what is left goes into the next pool."""
-        count = len(self.starts) - 1
-        order = permutation(count, generator) if self._any_order else torch.arange(count, device="cpu")
+        order = self._order(generator)
         held: list[Tensor] = []
         numbers: list[Tensor] = []
-        last = int(order[-1])
-        for block, rows in zip(order.tolist(), self._blocks(order.tolist()), strict=True):
+        last = order[-1]
+        for block, rows in zip(order, self._blocks(order), strict=True):
             index = torch.arange(int(self.starts[block]), int(self.starts[block + 1]), device="cpu")
-            check_finite(rows, self.path.name, index, self._titles)
+            check_finite(rows, self.name, index, self.columns)
             held.append(rows)
             numbers.append(index)
             if block != last and sum(map(len, held)) < max(batch_size, self._pool_rows()):
@@ -94,7 +99,7 @@ class FileSource(RandomAccessSource):
         for block, rows in zip(wanted, self._blocks(wanted), strict=True):
             part = slice(int(edges[block]), int(edges[block + 1]))
             chosen = rows[ordered[part] - self.starts[block]]
-            check_finite(chosen, self.path.name, ordered[part], self._titles)
+            check_finite(chosen, self.name, ordered[part], self.columns)
             if found is None:
                 found = chosen.new_empty(len(index), chosen.shape[1])
             found[order[part]] = chosen
@@ -113,4 +118,52 @@ class FileSource(RandomAccessSource):
         return {**self.__dict__, "_pool": None, "_pool_generator": None}
 
     def _parts(self) -> tuple[str, ...]:
-        return (*super()._parts(), f"file={self.path.name}")
+        return (*super()._parts(), f"file={self.name}")
+
+
+class FileSource(BlockSource):
+    """A table in a file, or in several, or in the hands of a library that reads it in blocks.
+
+    Rows are float64 if a column holds whole numbers that torch's default dtype cannot hold, or if the table does not
+    say how large they are.
+
+    Args:
+        reader: of the table.
+        features: the columns that make the rows.
+        weights: (rows,); None for equal weights.
+        flatten: read images as vectors.
+    """
+
+    def __init__(
+        self, reader: Reader, features: Sequence[Feature], weights: Any = None, *, flatten: bool = False
+    ) -> None:
+        self._reader, self._features, self._flatten = reader, tuple(features), flatten
+        self._names = [feature.name for feature in self._features]
+        head = rows_of(next(iter(reader.blocks([0], self._names))), self._features, reader.name, flatten)
+        starts = torch.tensor([0, *reader.lengths], device="cpu").cumsum(0)
+        super().__init__(reader.name, starts, head.shape[1], weights)
+        self._by_row = reader.by_row
+        small = reader.small(self._names, exact_up_to(torch.get_default_dtype()))
+        self._dtype = head.dtype if small else torch.float64
+        self.columns = titles_of(reader, self._features, head.shape[1])
+
+    def _blocks(self, wanted: list[int]) -> Iterator[Tensor]:
+        for block in self._reader.blocks(wanted, self._names):
+            yield rows_of(block, self._features, self.name, self._flatten).to(self._dtype)
+
+    def _order(self, generator: Generator) -> list[int]:
+        return self._reader.order(generator)
+
+    def _read(self, index: Tensor, generator: Generator) -> Tensor:
+        if not self._by_row or len(index) > len(
+            self.starts
+        ):  # most blocks hold some of them, and are read whole as fast
+            return super()._read(index, generator)
+        ordered, order = index.sort()
+        rows = rows_of(self._reader.take(ordered, self._names), self._features, self.name, self._flatten).to(
+            self._dtype
+        )
+        check_finite(rows, self.name, ordered, self.columns)
+        found = torch.empty_like(rows)
+        found[order] = rows
+        return found

@@ -36,7 +36,16 @@ class RandomAccessSource(Source):
     @property
     def row_numbers(self) -> Tensor:
         """Numbers of the rows that `materialize(None)` gives, in the table that the source was made from, (rows,)."""
-        return torch.arange(self.size, device="cpu")
+        return self.numbers_of(torch.arange(self.size, device="cpu"))
+
+    def numbers_of(self, index: Tensor) -> Tensor:
+        """Numbers of the rows at `index`, (rows,), in the table that the source was made from."""
+        return index
+
+    @property
+    def near(self) -> int:
+        """How many of the first rows can be read without reading what comes before them."""
+        return self.size
 
     @abc.abstractmethod
     def _read(self, index: Tensor, generator: Generator) -> Tensor:
@@ -59,14 +68,28 @@ class RandomAccessSource(Source):
             yield points, None if self._weights is None else self._weights[index].to(points.device)
 
     def materialize(self, limit: int | None, generator: Generator) -> tuple[Tensor, Tensor | None]:
+        return self._rows_at(self._pick(limit, generator), generator)
+
+    def numbered(self, limit: int | None, generator: Generator) -> tuple[Tensor, Tensor | None, Tensor]:
+        index = self._pick(limit, generator)
+        return *self._rows_at(index, generator), self.row_numbers if index is None else self.numbers_of(index)
+
+    def _pick(self, limit: int | None, generator: Generator) -> Tensor | None:
+        """Which rows `materialize` gives, (rows,); None for all."""
         if limit is not None:
             check_count(limit, "limit")
         if limit is None or limit >= self.size:
-            points = self._read_all(generator)
-            return points, None if self._weights is None else self._weights.to(points.device, copy=True)
+            return None
         if self._cumulative is not None:
-            return self.draw(limit, generator), None
-        return self._read(subset(limit, self.size, generator).sort().values, generator), None
+            return proportional(limit, self._cumulative, generator)
+        return subset(limit, self.size, generator).sort().values
+
+    def _rows_at(self, index: Tensor | None, generator: Generator) -> tuple[Tensor, Tensor | None]:
+        """These rows, without weights, or all rows and their weights."""
+        if index is not None:
+            return self._read(index, generator), None
+        points = self._read_all(generator)
+        return points, None if self._weights is None else self._weights.to(points.device, copy=True)
 
     def _parts(self) -> tuple[str, ...]:
         return ("weighted",) if self.weighted else ()

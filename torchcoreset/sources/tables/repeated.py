@@ -69,7 +69,10 @@ class RepeatedRows(RandomAccessSource):
 
     @property
     def row_numbers(self) -> Tensor:
-        return self._whole.row_numbers[self._counts > 0]
+        return self._whole.numbers_of((self._counts > 0).nonzero().flatten())
+
+    def numbers_of(self, index: Tensor) -> Tensor:
+        return self._whole.numbers_of(self._distinct(index))
 
     def batches(self, batch_size: int, generator: Generator) -> Iterator[tuple[Tensor, Tensor | None]]:
         check_count(batch_size, "batch_size")
@@ -80,12 +83,15 @@ class RepeatedRows(RandomAccessSource):
             for part in self._read(pool, generator).split(batch_size):  # type: ignore[no-untyped-call]
                 yield part, None
 
-    def materialize(self, limit: int | None, generator: Generator) -> tuple[Tensor, Tensor | None]:
-        if limit is not None:
-            check_count(limit, "limit")
+    def _pick(self, limit: int | None, generator: Generator) -> Tensor | None:
+        distinct = int((self._counts > 0).sum())
+        return None if limit is not None and distinct <= limit < self.size else super()._pick(limit, generator)
+
+    def _rows_at(self, index: Tensor | None, generator: Generator) -> tuple[Tensor, Tensor | None]:
+        """These rows, or all distinct rows, weighted by their counts."""
+        if index is not None:
+            return super()._rows_at(index, generator)
         some = (self._counts > 0).nonzero().flatten()
-        if limit is not None and limit < min(len(some), self.size):
-            return super().materialize(limit, generator)
         rows = self._whole._read(some, generator)
         self.dimension = self._whole.dimension
         weights = self._counts[some].to(rows.device, torch.float64) / self.size

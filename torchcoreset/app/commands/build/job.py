@@ -14,20 +14,17 @@ from torch import Tensor
 
 import torchcoreset as tc
 
-from ....sources import Source
+from ....sources import Scaling, Source, Table, scaled
 from ....sources.tables import RandomAccessSource
 from ...files import (
     Checkpoint,
     CoresetFile,
-    Scaling,
-    Table,
     check_format,
     check_out,
     check_picture,
     check_table,
     read_coreset,
     read_table,
-    scaled,
 )
 from ...outcome import note, to_json
 from ...outputs import checkpoint_of, refuse_existing, written_by
@@ -36,8 +33,8 @@ from .settings import BuildSettings
 
 # What has to be the same for a run to be taken up again, beside the data; steps and tolerance may differ.
 SAME = (
-    "size", "p", "label", "weights", "weights_are", "standardise", "allocation", "algorithm", "init", "restarts",
-    "samples", "batch_size", "hold_out", "seed",
+    "size", "p", "label", "weights", "weights_are", "units", "one_hot", "dates", "allocation", "algorithm", "init",
+    "restarts", "samples", "batch_size", "hold_out", "seed",
 )  # fmt: skip
 
 
@@ -50,7 +47,7 @@ class Job:
         table: that the rows are from.
         source: rows to build on.
         labels: of these rows, or None.
-        scaling: of their columns, if the distance is between standardised ones.
+        scaling: units of the columns for the distance, if they are not those of the data.
         checkpoint: progress of the run.
         mark: of the run: equal for the same settings and data.
         began: when, in the seconds of `time.perf_counter`.
@@ -76,7 +73,8 @@ def prepare(settings: BuildSettings) -> Job:
     _check(settings)
     table = read_table(settings)
     check_out(Path(settings.out), "--out", [*table.columns, *([] if table.label is None else [table.label])])
-    source, labels = table.source, table.labels
+    source: Source = table.source
+    labels = table.labels
     if settings.hold_out != 0:
         source, _ = tc.hold_out(source, settings.hold_out, seed=settings.seed)
     if labels is not None:
@@ -84,7 +82,7 @@ def prepare(settings: BuildSettings) -> Job:
         labels = labels[source.row_numbers.numpy()]
         if settings.hold_out != 0:
             _check_classes(table, labels)
-    scaling = Scaling.of(source) if settings.standardise else None
+    scaling = settings.scaling(source)
     run = {"data": table.fingerprint, "columns": list(table.columns)}
     run |= {name: getattr(settings, name) for name in SAME}
     mark = hashlib.sha256(to_json(run).encode()).hexdigest()[:16]

@@ -8,8 +8,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from ....sources import Scaling
 from ....transport import as_cost
-from ...files import Scaling
+from ...files import as_read
 from ...outcome import NOT_REACHED, OK, Outcome, note
 from .job import Job
 
@@ -28,7 +29,7 @@ def record_of(job: Job, value: float, lower: float) -> dict[str, Any]:
         "p": settings.p,
         "distance": root(value),
         "bounds": [root(max(lower, 0.0)), root(value)],
-        "distance_unit": "standard deviations of the columns" if settings.standardise else "the data's own",
+        "distance_unit": "the data's own" if job.scaling is None else job.scaling.words,
         "seed": settings.seed,
         "algorithm": settings.algorithm,
         "data": table.name,
@@ -40,6 +41,7 @@ def record_of(job: Job, value: float, lower: float) -> dict[str, Any]:
         "key": settings.key,
         "row_weights": table.weights,
         "row_weights_are": settings.weights_are,
+        "read": as_read(settings, table),
         "scaling": None if job.scaling is None else job.scaling.to_record(),
         "hold_out": settings.hold_out or None,
         "rows_of_table": table.rows,
@@ -56,7 +58,7 @@ def outcome_of(job: Job, record: dict[str, Any], converged: bool) -> Outcome:
         f"{settings.size} points for {rows_of(record)} of {record['dimension']} {columns} ({record['data']}), "
         f"{record['steps']} steps, {seconds:.1f} s",
         f"W{settings.p:g} to these rows: {high:.6g}, and at least {low:.6g}"
-        + (", in standard deviations of the columns" if settings.standardise else ""),
+        + ("" if job.scaling is None else f", in {job.scaling.words}"),
     ]
     for label, found in record.get("classes", {}).items():
         lines.append(f"  class {label}: {found['points']} points, W{settings.p:g} = {found['distance']:.4g}")
@@ -83,7 +85,7 @@ def say_if_uneven(job: Job) -> None:
     columns = job.table.columns
     if job.scaling is not None or job.table.rows * len(columns) > LOOKED_AT:
         return
-    deviation = Scaling.of(job.source).deviation
+    deviation = Scaling.of(job.source).unit
     wide, narrow = int(deviation.argmax()), int(deviation.argmin())
     ratio = float(deviation[wide] / deviation[narrow])
     if ratio > UNEVEN:

@@ -5,19 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....coresets import Algorithm, Allocation, Init
-from ...files import DataSettings
+from ...files import DataSettings, ScaleSettings
 from ...settings import Writes, option
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuildSettings(Writes, DataSettings):
+class BuildSettings(Writes, ScaleSettings, DataSettings):
     """Settings of `build`."""
 
     size: int = option("number of points", metavar="N")
     p: float = option("power of the distance, at least 1", 2.0)
     out: str = option("file to write: .npz, .pt, .safetensors, .csv or .parquet", "coreset.npz", metavar="FILE")
     plot: str | None = option("picture to draw: .png, .pdf or .svg", None, metavar="FILE")
-    standardise: bool = option("give all columns mean 0 and deviation 1 for the distance; points are put back", False)
     allocation: Allocation = option(
         "with --label: points of a class by its share of the rows, or as many for each", "proportional"
     )

@@ -6,9 +6,8 @@ import hashlib
 
 import torch
 
-from .files import FileSource
-from .source import Source
-from .tables import RandomAccessSource
+from ..source import Source
+from .random_access import RandomAccessSource
 
 ROWS = 64  # that the hash reads
 
@@ -29,9 +28,12 @@ def fingerprint_of(source: Source) -> str | None:
         ... )
         (True, False)
     """
+    unscaled: Source | None = getattr(source, "unscaled", None)
+    if unscaled is not None:  # the same rows in other units
+        return fingerprint_of(unscaled)
     if not isinstance(source, RandomAccessSource):
         return None
-    reach = int(source.starts[1]) if isinstance(source, FileSource) else source.size
+    reach = source.near
     index = torch.linspace(0, reach - 1, min(ROWS, reach), dtype=torch.float64, device="cpu").round().long()
     rows = source._read(index, torch.Generator().manual_seed(0)).to("cpu", torch.float64).contiguous()
     found = hashlib.sha256(f"{source.size} x {rows.shape[1]}".encode())

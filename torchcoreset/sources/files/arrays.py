@@ -1,0 +1,241 @@
+"""Arrays: NPY files, which are mapped into memory, arrays that other libraries keep on disk, and files of several."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ...errors import nearest
+from .reader import Kind, Reader
+
+BLOCK_ELEMENTS = 1 << 16  # numbers of a block; larger ones would leave a sorted file less mixed in a pool
+LAZY_ELEMENTS = 1 << 20  # the same of arrays whose every access costs
+_KINDS: dict[str, Kind] = {"i": "whole", "u": "whole", "f": "number", "b": "bool"}  # by the letter of NumPy
+ARRAYS = (".npz", ".pt", ".pth", ".safetensors")  # files of several arrays by name
+USUAL = ("X", "x", "features", "data", "points")  # names of the table among several arrays
+
+
+class ArrayReader(Reader):
+    """An array (rows, d), (rows,) or (rows, ...) that is sliced when it is read; columns are called x0, x1, ...
+
+    Args:
+        name: of the file or type.
+        opened: gives the array; anything with shape, dtype and slices.
+        by_row: whether single rows are read as cheaply as slices.
+
+    Raises:
+        ValueError: no array of numbers, or one without rows.
+    """
+
+    def __init__(self, name: str, opened: Callable[[], Any], *, by_row: bool) -> None:
+        self.name, self.by_row, self._opened = name, by_row, opened
+        array = opened()
+        shape = tuple(array.shape)
+        if not shape or np.dtype(array.dtype).names is not None:
+            raise ValueError(f"source: {name} holds no plain table; expected an array of shape (rows, d) or (rows,).")
+        if shape[0] == 0:
+            raise ValueError(f"source: {name} has no rows; expected at least one.")
+        self.shape, self.dtype = shape, np.dtype(array.dtype)
+        kind = _KINDS.get(self.dtype.kind)
+        if kind is None:
+            raise ValueError(
+                f"source: {name} holds values of dtype {self.dtype} that are not all numbers; expected numbers."
+            )
+        self.kinds = {f"x{column}": kind for column in range(shape[1] if len(shape) == 2 else 1)}
+        size = BLOCK_ELEMENTS if by_row else LAZY_ELEMENTS
+        self._step = max(1, size // max(1, math.prod(shape[1:])))
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        rows = self.shape[0]
+        return [min(self._step, rows - start) for start in range(0, rows, self._step)]
+
+    def blocks(self, wanted: Sequence[int], columns: Sequence[str]) -> Iterator[Any]:
+        for block in wanted:
+            # Opened anew each time: pages of a map count as memory of the process as long as it is held.
+            yield self._chosen(self._opened()[block * self._step : (block + 1) * self._step], columns)
+
+    def take(self, index: Tensor, columns: Sequence[str]) -> Any:
+        return self._chosen(self._opened()[index.numpy()], columns)
+
+    def column(self, name: str) -> Any:
+        array = self._opened()
+        return np.array(array[:, int(name[1:])] if len(self.shape) > 1 else array[:])
+
+    def small(self, columns: Sequence[str], most: float) -> bool:
+        if self.dtype.kind not in "iu" or np.iinfo(self.dtype).max <= most:
+            return True
+        blocks = self.blocks(range(len(self.lengths)), columns)
+        return all(max(-int(block.min()), int(block.max())) <= most for block in blocks)
+
+    def _chosen(self, rows: Any, columns: Sequence[str]) -> NDArray[Any]:
+        array = np.array(rows)  # a view of a map would follow later changes of the file
+        return array if len(columns) == len(self.kinds) else array[:, [int(column[1:]) for column in columns]]
+
+
+def is_lazy_array(data: Any) -> bool:
+    """Whether this is an array of another library that is sliced on disk, or computed in chunks: h5py, zarr, Dask."""
+    sliced = all(hasattr(data, name) for name in ("shape", "dtype", "chunks", "__getitem__"))
+    return sliced and not isinstance(data, (np.ndarray, Tensor, type))
+
+
+def npy_reader(path: Path) -> ArrayReader:
+    """A .npy file, of which only what is used is read."""
+    return ArrayReader(path.name, Mapped(path), by_row=True)
+
+
+@dataclass(frozen=True)
+class Held:
+    """An array that is at hand; a class, so that it can be pickled."""
+
+    array: Any
+
+    def __call__(self) -> Any:
+        return self.array
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """The map of a .npy file, made anew at each call."""
+
+    path: Path
+
+    def __call__(self) -> NDArray[Any]:
+        try:
+            array = np.load(self.path, mmap_mode="r", allow_pickle=False)
+        except FileNotFoundError:
+            raise
+        except Exception as error:  # a damaged header is parsed as Python's literals, whose errors are of many kinds
+            raise ValueError(f"source: {self.path} is not a NPY file of numbers.") from error
+        if not isinstance(array, np.ndarray):
+            raise ValueError(f"source: {self.path} is not a NPY file of numbers.")
+        return array
+
+
+class NamedArrays:
+    """The arrays of a .npz, .pt or .safetensors file, each read when it is asked for; nothing in a file is executed.
+
+    Raises:
+        ImportError: safetensors is not installed.
+        ValueError: a damaged file, or one that holds anything but plain arrays and tensors.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.name, self._path, self._suffix = path.name, path, path.suffix.lower()
+        self._held: Any = None
+        try:
+            self.names = self._names()
+        except ImportError:
+            raise
+        except Exception as error:  # zip, zlib, pickle, numpy and torch raise errors of many kinds for a damaged file
+            raise ValueError(f"source: {path.name} is not a {self._suffix} file of plain arrays.") from error
+
+    @classmethod
+    def of(cls, data: Any) -> NamedArrays | None:
+        """Those of the file that is named; None for anything else."""
+        if not isinstance(data, (str, os.PathLike)) or Path(data).suffix.lower() not in ARRAYS:
+            return None
+        if not Path(data).is_file():
+            raise FileNotFoundError(f"source: there is no file {str(data)!r}.")
+        return cls(Path(data))
+
+    def reader(self, key: str | None) -> ArrayReader:
+        """The array that is the table, held in memory; a sparse matrix as a dense one."""
+        sparse = key is None and self.sparse
+        rows = self._densified() if sparse else self[self.main(key)]
+        found = ArrayReader(self.name, Held(rows), by_row=True)
+        found.findings = (f"{self.name} is a sparse matrix, which is held dense",) if sparse else ()
+        return found
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """One array by its name."""
+        try:
+            return self._read(name)
+        except Exception as error:  # as above
+            raise ValueError(f"source: the array {name!r} of {self._path.name} cannot be read.") from error
+
+    def main(self, key: str | None) -> str:
+        """The name of the array that is the table: the one asked for, the usual one, or the only one."""
+        if key is not None:
+            if key not in self.names:
+                raise ValueError(f"key: {key!r} is not an array of {self._path.name}{nearest(key, self.names)}")
+            return key
+        usual = [name for name in USUAL if name in self.names]
+        if usual or len(self.names) == 1:
+            return (usual or self.names)[0]
+        shown = ", ".join(self.names[:20]) or "none"
+        raise ValueError(
+            f"source: {self._path.name} holds the arrays {shown}; say which one by key=... of `read_table`."
+        )
+
+    @property
+    def sparse(self) -> bool:
+        """Whether this is a sparse matrix by scipy.sparse.save_npz."""
+        return self._suffix == ".npz" and {"format", "shape", "data"} <= set(self.names)
+
+    def _densified(self) -> NDArray[Any]:
+        """That matrix, held dense."""
+        try:
+            from scipy.sparse import load_npz
+        except ImportError as error:
+            raise ImportError(f"source: {self._path.name} is a sparse matrix: reading it needs scipy.") from error
+        try:
+            array: NDArray[Any] = load_npz(self._path).toarray()
+        except Exception as error:
+            raise ValueError(f"source: {self._path.name} is not a whole sparse matrix by scipy.sparse.") from error
+        return array
+
+    def _names(self) -> list[str]:
+        if self._suffix == ".npz":
+            with open(self._path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+                return list(arrays.files)
+        if self._suffix == ".safetensors":
+            with self._safetensors() as file:
+                return list(file.keys())
+        self._held = _load_tensors(self._path)
+        if isinstance(self._held, Tensor):
+            self._held = {"data": self._held}
+        if not isinstance(self._held, dict):
+            raise TypeError(f"it holds a {type(self._held).__name__}")
+        self._held = {str(name): part for name, part in self._held.items()}
+        return [name for name, part in self._held.items() if isinstance(part, (Tensor, list)) and np.ndim(part)]
+
+    def _read(self, name: str) -> NDArray[Any]:
+        if self._suffix == ".npz":
+            with open(self._path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+                return np.asarray(arrays[name])
+        if self._suffix == ".safetensors":
+            with self._safetensors() as file:
+                return _array(file.get_tensor(name))
+        return _array(self._held[name]) if isinstance(self._held[name], Tensor) else np.asarray(self._held[name])
+
+    def _safetensors(self) -> Any:
+        try:
+            from safetensors import safe_open
+        except ImportError as error:
+            raise ImportError(
+                "path: .safetensors files need safetensors: pip install 'torchcoreset[safetensors]'."
+            ) from error
+        return safe_open(self._path, framework="pt")
+
+
+def _load_tensors(path: Path) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of the pickle protocols of files that are then refused
+        return torch.load(path, map_location="cpu", weights_only=True)
+
+
+def _array(tensor: Tensor) -> NDArray[Any]:
+    tensor = tensor.detach()
+    array: NDArray[Any] = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()  # numpy has none
+    return array
