@@ -24,9 +24,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import datasets
 import experiment
 import numpy as np
+import public_data
 import torch
 from experiment import Row
 from torch import Tensor, nn
@@ -90,7 +90,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
 def load(name: str) -> tuple[Tensor, Tensor]:
     """Images (rows, pixels) in [0, 1] and labels (rows,), in random order."""
     if name == "mnist":
-        path = datasets.folder() / "mnist_t10k.npz"
+        path = public_data.folder() / "mnist_t10k.npz"
         if not path.is_file():
             raise SystemExit(
                 f"mnist: no {path}; set TORCHCORESET_DATA to the folder with the data sets, or data: digits."
@@ -98,7 +98,7 @@ def load(name: str) -> tuple[Tensor, Tensor]:
         held = np.load(path, allow_pickle=False)
         X, y = held["X"].astype(np.float32), held["y"]
     else:
-        X, y = datasets.load(name)
+        X, y = public_data.load(name)
     order = np.random.default_rng(0).permutation(len(X))
     return torch.from_numpy(X[order] / X.max()), torch.from_numpy(y[order])
 

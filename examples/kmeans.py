@@ -15,9 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import datasets
 import experiment
 import numpy as np
+import public_data
 import torch
 from baselines import thinning
 from baselines.lightweight import lightweight
@@ -81,8 +81,8 @@ def main(arguments: list[str] | None = None) -> list[Row]:
 @cache
 def table(name: str, standardise: bool) -> NDArray[np.float32]:
     """The rows of a data set, read once in each process."""
-    X, _ = datasets.load(name)
-    return datasets.standardise(X) if standardise else X
+    X, _ = public_data.load(name)
+    return public_data.standardise(X) if standardise else X
 
 
 def optimum(task: Task) -> float:

@@ -16,8 +16,8 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-import datasets
 import experiment
+import public_data
 import torch
 from torch import Tensor
 
@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> list[tc.Comparison]:
 def load(settings: Settings) -> Tensor:
     """The data: (rows, d), float32."""
     if settings.data == "digits":
-        return torch.from_numpy(datasets.load("digits")[0])
+        return torch.from_numpy(public_data.load("digits")[0])
     if settings.data == "mixture":
         generator = torch.Generator().manual_seed(settings.seed)
         angle = torch.randint(8, (settings.rows,), generator=generator) * (math.pi / 4)

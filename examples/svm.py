@@ -21,9 +21,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import datasets
 import experiment
 import numpy as np
+import public_data
 from baselines.svm_importance import svm_importance
 from baselines.uniform import uniform
 from experiment import Row, Task
@@ -90,7 +90,7 @@ def split(name: str, rows: int, test: float) -> Split:
     """Rows of a data set, divided within the classes by seed 0, the same for every method and run."""
     from sklearn.model_selection import train_test_split
 
-    X, y = datasets.load(name)
+    X, y = public_data.load(name)
     if name == "digits":
         y = y % 2
     if len(X) > rows:

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import datasets
 import experiment
+import public_data
 import torch
 from experiment import Row
 from torch import Tensor
@@ -73,8 +73,8 @@ def main(arguments: list[str] | None = None) -> list[Row]:
 def cases(settings: Settings) -> Iterator[list[Row]]:
     """The runs of each data set, power and size in turn."""
     for name in settings.data:
-        X, _ = datasets.load(name)
-        samples = torch.from_numpy(datasets.standardise(X) if name in settings.scaled else X)
+        X, _ = public_data.load(name)
+        samples = torch.from_numpy(public_data.standardise(X) if name in settings.scaled else X)
         for p, sizes in settings.sizes.items():
             for size in sizes:
                 yield [time_one(name, samples, size, p, seed) for seed in range(settings.runs)]

@@ -16,11 +16,12 @@ NAME = "torchcoreset"
 PACKAGE = ROOT / NAME
 
 # What all layers stand on.
-GROUND = ("errors", "tensors", "deterministic", "modes")
+GROUND = ("errors", "tensors", "archives", "deterministic", "modes")
 # Each layer, and the layers below it that it may import; a layer may always import itself.
 MAY_IMPORT = {
     "errors": set(),
     "tensors": set(),
+    "archives": set(),
     "deterministic": set(),
     "modes": set(),
     "outside_compile": set(),

@@ -123,3 +123,45 @@ def test_a_sparse_matrix(capsys):
     code, record, said = ask(capsys, "build s.npz --size 4")
     assert (code, record["rows"], record["dimension"]) == (0, 300, 50)
     assert "note: s.npz is a sparse matrix, which is held dense." in said
+
+
+@pytest.mark.parametrize("options", ["", " --hold-out 0.5 --scale robust", " --label y", " --label y --samples 60"])
+def test_rows_come_back(capsys, options):
+    """The assignment can be joined to the table, by number and by id."""
+    frame = FRAME.assign(key=[f"row{k}" for k in range(240)], y=RANDOM.integers(0, 3, 240))
+    frame.to_csv("t.csv", index=False)
+    columns = "" if "label" in options else " --columns a,b"
+    code, _, said = ask(capsys, f"build t.csv --size 6 --id key{columns}{options} --assignment rows.csv")
+    assert code == 0, said
+    rows, points = pd.read_csv("rows.csv"), np.load("coreset.npz")["points"]
+    assert list(rows.columns) == ["row", "key", "point"]
+    assert (rows.key == frame.key.loc[rows.row].to_numpy()).all()
+    assert rows.row.is_unique
+    assert len(rows) == (60 if "samples" in options else 120 if "hold-out" in options else 240)
+    assert set(rows.point) == set(range(6))
+    if "label" in options:
+        labels = np.load("coreset.npz")["labels"]
+        assert (labels[rows.point] == frame.y.loc[rows.row].to_numpy()).all()
+    joined = frame.loc[rows.row, ["a", "b"]].to_numpy()
+    others = np.linalg.norm(joined - points[RANDOM.permutation(rows.point)], axis=1).mean()
+    assert np.linalg.norm(joined - points[rows.point], axis=1).mean() < 0.8 * others
+    assert ask(capsys, f"build t.csv --size 6 --id key{columns} --out c2.npz --assignment rows.csv")[0] == 2
+    assert ask(capsys, f"build t.csv --size 6 --id key{columns} --out c2.npz --assignment rows.txt")[0] == 2
+
+
+@pytest.mark.parametrize("scale", ["standard", "robust", "whiten", "1,1000"])
+def test_units_of_the_columns(capsys, scale):
+    (FRAME * [1.0, 1000.0]).to_csv("t.csv", index=False)
+    code, record, _ = ask(capsys, f"build t.csv --size 6 --hold-out 0.5 --scale {scale}")
+    assert code == 0
+    assert record["distance"] < 3
+    assert abs(np.load("coreset.npz")["points"][:, 1]).max() > 100
+    code = main(["certify", "coreset.npz", "t.csv", "--quiet"])
+    assert (code, record["distance_unit"] in capsys.readouterr().out) == (0, True)
+    assert main(["compare", "t.csv", "coreset.npz", "--quiet"]) == 0
+    assert record["distance_unit"] in capsys.readouterr().out
+    assert ask(capsys, f"size t.csv --epsilon 5 --max-builds 1 --scale {scale}")[1]["certificate"]["upper"] < 5
+    for wrong in ("--scale none", "--scale 1,2,3", "--scale 1;2", "--scale robust --standardise"):
+        code, _, said = ask(capsys, f"build t.csv --size 6 --out d.npz {wrong}")
+        assert code == 2
+        assert "--scale" in said

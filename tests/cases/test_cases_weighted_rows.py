@@ -357,7 +357,7 @@ def test_d04_the_command_that_a_build_prints(tmp_path, monkeypatch, capsys) -> N
     np.savetxt("t.csv", table, delimiter=",", header="a,b,w", comments="")
     np.savez("t.npz", X=rows, w=weights)
     fresh = tc.hold_out(tc.as_source(torch.from_numpy(rows), weights))[1]
-    for data, options in (("t.csv", ""), ("t.npz", " --standardise")):
+    for data, options in (("t.csv", ""), ("t.npz", " --standardise --force")):
         assert main(f"build {data} --weights w --hold-out .5 --size 5 --quiet{options}".split()) == 0
         (printed,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("next")]
         command = printed.partition("torchcoreset ")[2].partition("   (")[0]

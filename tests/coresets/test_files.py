@@ -16,7 +16,8 @@ import torch
 
 import torchcoreset as tc
 from tests.processes import Started
-from torchcoreset.coresets import load_npz, load_tensors, names_in_npz, replacing
+from torchcoreset.archives import load_npz, load_tensors, names_in_npz
+from torchcoreset.coresets import replacing
 
 POINTS = np.arange(6.0).reshape(3, 2)
 

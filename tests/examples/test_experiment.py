@@ -62,23 +62,23 @@ def test_summary_table_and_files(tmp_path: Path) -> None:
 
 
 def test_datasets(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import datasets
+    import public_data
 
     monkeypatch.setenv("TORCHCORESET_DATA", str(data_dir))
-    X, y = datasets.load("pendigits")
+    X, y = public_data.load("pendigits")
     assert X.shape == (10_992, 16)
     assert np.bincount(y)[:2].tolist() == [1143, 1143]
-    scaled = datasets.standardise(np.column_stack((X, np.ones(len(X), np.float32))))
+    scaled = public_data.standardise(np.column_stack((X, np.ones(len(X), np.float32))))
     assert np.abs(scaled.astype(np.float64).mean(0)).max() < 1e-6
     assert scaled.astype(np.float64).std(0).tolist() == pytest.approx([1] * 16 + [0], abs=1e-6)
 
 
 def test_a_data_set_that_is_nowhere_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import datasets
+    import public_data
 
     monkeypatch.setenv("TORCHCORESET_DATA", str(tmp_path))
     with pytest.raises(SystemExit, match="set TORCHCORESET_DATA"):
-        datasets.load("cod_rna_all")
+        public_data.load("cod_rna_all")
 
 
 def double(task: tuple[int, str]) -> int:

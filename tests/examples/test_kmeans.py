@@ -39,11 +39,11 @@ def test_cost_and_centres_by_hand() -> None:
 
 
 def test_pendigits_has_the_cost_that_is_known(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import datasets
     import kmeans
+    import public_data
 
     monkeypatch.setenv("TORCHCORESET_DATA", str(data_dir))
-    X, _ = datasets.load("pendigits")
+    X, _ = public_data.load("pendigits")
     best = kmeans.cost(X, kmeans.learn(X, None, 10, 20, seed=0))
     assert best == pytest.approx(49_301_514.9, rel=2e-3)
     assert kmeans.cost(X, kmeans.learn(X[:10], None, 10, 1, seed=0)) > 1.3 * best

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 READ = ("data", "coreset", "coresets", "state", "network", "config")  # settings that name what a command reads
-WRITTEN = ("out", "plot")  # settings that name what it writes
+WRITTEN = ("out", "plot", "assignment")  # settings that name what it writes
 PARTS = (".csv", ".parquet")  # outputs that would be read as one more part of a table in a folder
 
 Outputs = list[tuple[str, Path]]  # the option that names a file, or from which its name follows, and the file
@@ -34,7 +34,7 @@ def check_settings(settings: Any, config: str = "") -> None:
 def written_by(settings: Any) -> Outputs:
     """All files that a command with these settings writes."""
     named = [(f"--{name}", Path(getattr(settings, name))) for name in WRITTEN if getattr(settings, name, None)]
-    more = [(flag, sidecar(path)) for flag, path in named if path.suffix.lower() == ".csv"]
+    more = [(flag, sidecar(path)) for flag, path in named if flag == "--out" and path.suffix.lower() == ".csv"]
     more += [("--out", checkpoint_of(settings.out))] if hasattr(settings, "resume") and hasattr(settings, "out") else []
     return named + more
 

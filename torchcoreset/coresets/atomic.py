@@ -38,6 +38,12 @@ def replacing(path: Path) -> Iterator[Path]:
         beside.unlink(missing_ok=True)
 
 
+def remove(path: Path) -> None:
+    """Remove a file, and what killed processes have left of its writing; nothing happens if there is none."""
+    path.unlink(missing_ok=True)
+    _remove_abandoned(path)
+
+
 def _remove_abandoned(path: Path) -> None:
     """Remove what killed processes have left beside a file: nobody locks it any more."""
     if sys.platform == "win32":  # has no such locks: what a killed process has left is not told from what one writes

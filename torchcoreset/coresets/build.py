@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from torch.nn import Parameter
 from ..errors import warn_user
 from ..losses import CoresetLoss
 from ..modes import solver_modes
-from ..sources import How, Scaling, Source, SourceExhausted, as_source, fingerprint_of, make_generator, scaled
+from ..sources import Scale, Scaling, Source, SourceExhausted, as_source, fingerprint_of, make_generator, scaled
 from ..tensors import check_count, check_name, is_real, real_tensor, wide_enough
 from ..transport import Status, Transport, as_cost, as_table, check_power, report_unconverged
 from ..transport.passes import EngineName, check_engine
@@ -48,7 +48,7 @@ def build_coreset(
     restarts: int | None = None,
     weights: Any = None,
     sample_weights: Any = None,
-    scale: How | Sequence[float] | Tensor | None = None,
+    scale: Scale | None = None,
     samples: int | None = None,
     steps: int | None = None,
     tolerance: float = 1e-3,

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
+from ..archives import wide
 from ..sources import BATCH_SIZE, Scaling, apply_network, as_source, fingerprint_of, make_generator
 from ..tensors import check_count, check_finite, normalised, real_tensor
 from ..transport import as_table
-from .files import read_arrays, wide, write_arrays
+from .files import read_arrays, write_arrays
 from .start import Init, check_size, start_points
 
 if TYPE_CHECKING:
@@ -162,10 +163,13 @@ class Coreset(nn.Module):
 
         The file is there whole or not at all. For .safetensors: pip install 'torchcoreset[safetensors]'.
         """
+        self._write(path, None)
+
+    def _write(self, path: str | Path, labels: NDArray[Any] | None) -> None:
         text = {} if self.built_on is None else {"built_on": self.built_on}
         if self.scaling is not None:
             text["scaling"] = json.dumps(self.scaling.to_record())
-        write_arrays(path, {"points": self.points, "weights": self.weights}, text)
+        write_arrays(path, {"points": self.points, "weights": self.weights}, text, labels)
 
     @classmethod
     def load(cls, path: str | Path) -> Coreset:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import TensorDataset
 
-from ..sources import as_source
+from ..sources import Scale, Scaling, as_source
 from ..tensors import check_count, check_name, described
 from ..transport.passes import EngineName
 from .build import Algorithm, build_coreset
 from .coreset import Coreset
-from .files import labels_of, read_arrays, write_arrays
+from .files import labels_of, read_arrays
 from .history import BuildResult, Step
 from .start import Init, check_size
 
@@ -67,7 +67,7 @@ class LabeledCoreset:
 
         `Coreset.load` and the command line read the file too.
         """
-        write_arrays(path, {"points": self.points, "weights": self.weights}, {}, self.labels)
+        self.coreset._write(path, self.labels)
 
     @classmethod
     def load(cls, path: str | Path) -> LabeledCoreset:
@@ -110,6 +110,7 @@ def build_labeled_coreset(
     init: Init | Mapping[Any, Tensor] | None = None,
     restarts: int | None = None,
     sample_weights: Any = None,
+    scale: Scale | None = None,
     samples: int | None = None,
     steps: int | None = None,
     tolerance: float = 1e-3,
@@ -138,6 +139,7 @@ def build_labeled_coreset(
         init: name of a kind of start for every class, or a dict from labels to the points that those classes start
             from; classes that it lacks start as for None.
         sample_weights: (rows,) weights of the rows; equal if None.
+        scale: units of the columns for the distance, as in `build_coreset`; those of all rows, for every class.
         samples: most rows to build on, of all classes together, at least one for each; all if None. A class gets as
             many for each of its points as any other, or all that it has, and they are drawn as `build_coreset` does.
             The number of points of a class and its weight still follow all rows.
@@ -165,7 +167,9 @@ def build_labeled_coreset(
     Source: Claici, Genevay, Solomon (2020), whose support vector machines see as many points of each class.
     """
     check_size(size)
-    rows, mass = as_source(X, sample_weights).materialize(None, torch.Generator())
+    source = as_source(X, sample_weights)
+    rows, mass, numbers = source.numbered(None, torch.Generator())
+    scaling = None if scale is None else Scaling.of(source, scale)
     classes, place = _read_labels(y, len(rows))
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise ValueError(f"seed: got {seed!r}; expected an int, from which each class gets a seed of its own.")
@@ -179,30 +183,34 @@ def build_labeled_coreset(
     results = []
     for k, (label, count) in enumerate(zip(classes.tolist(), counts.tolist(), strict=True)):
         chosen = torch.from_numpy(np.flatnonzero(place == k)).to(rows.device)
-        results.append(
-            build_coreset(
-                rows[chosen],
-                count,
-                p,
-                algorithm=algorithm,
-                init=init.get(label) if isinstance(init, Mapping) else init,
-                restarts=restarts,
-                sample_weights=None if mass is None else mass[chosen],
-                samples=loaded[k],
-                steps=steps,
-                tolerance=tolerance,
-                seed=seed + k,
-                progress=progress,
-                callback=None if callback is None else partial(callback, label),
-                keep=None if keep is None else partial(keep, label),
-                resume=None if resume is None else resume.get(label),
-                engine=engine,
-            )
+        result = build_coreset(
+            rows[chosen],
+            count,
+            p,
+            algorithm=algorithm,
+            init=init.get(label) if isinstance(init, Mapping) else init,
+            restarts=restarts,
+            sample_weights=None if mass is None else mass[chosen],
+            scale=scaling,
+            samples=loaded[k],
+            steps=steps,
+            tolerance=tolerance,
+            seed=seed + k,
+            progress=progress,
+            callback=None if callback is None else partial(callback, label),
+            keep=None if keep is None else partial(keep, label),
+            resume=None if resume is None else resume.get(label),
+            engine=engine,
         )
+        if numbers is not None and result.row_numbers is not None:
+            result = replace(result, row_numbers=numbers[chosen.cpu()][result.row_numbers])
+        results.append(result)
     points = torch.cat([result.coreset.points.detach() for result in results])
     weights = np.repeat(wanted / counts, counts)
     class_of = torch.from_numpy(np.repeat(np.arange(len(classes)), counts))
-    return LabeledCoreset(Coreset(points, weights), classes, class_of, tuple(results))
+    merged = Coreset(points, weights)
+    merged.scaling = scaling
+    return LabeledCoreset(merged, classes, class_of, tuple(results))
 
 
 def allocate(size: int, shares: NDArray[np.float64], allocation: Allocation = "proportional") -> NDArray[np.int64]:

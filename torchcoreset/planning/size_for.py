@@ -11,7 +11,7 @@ from torch import Generator
 from ..coresets import Coreset, build_coreset
 from ..errors import warn_user
 from ..guarantees import Certificate, certify, check_confidence
-from ..sources import Pushforward, Source, as_source, hold_out, make_generator
+from ..sources import Pushforward, Scale, Scaling, Source, as_source, hold_out, make_generator
 from ..sources.tables import RandomAccessSource
 from ..tensors import check_count, described, is_real
 from ..transport import check_power
@@ -61,6 +61,7 @@ def size_for(
     p: float = 2,
     *,
     confidence: float = 0.95,
+    scale: Scale | None = None,
     samples: int = 100_000,
     max_size: int = 1000,
     max_builds: int = 8,
@@ -74,11 +75,12 @@ def size_for(
     that is returned is picked after looking.
 
     Args:
-        epsilon: distance, rooted, in the unit of the data.
+        epsilon: distance, rooted, in the unit of the data, or of `scale`.
         source: a distribution or callable, or a table or dataset: then half of its rows build, and the other half
             certifies, each with its weight.
         p: power of the cost.
         confidence: with which W_p <= epsilon holds for the points that are returned.
+        scale: units of the columns for the distance, as in `build_coreset`.
         samples: of each certificate.
         max_size: most points to try.
         max_builds: most coresets to build, at least 1.
@@ -106,7 +108,9 @@ def size_for(
     _check(epsilon, p, max_size, max_builds)
     check_count(samples, "samples")
     check_confidence(confidence)
-    build, fresh = _separate(as_source(source))
+    read = as_source(source)
+    build, fresh = _separate(read)
+    scaling = None if scale is None else Scaling.of(read, scale)
     each, generator = 1 - (1 - confidence) / max_builds, make_generator(seed)
     tried: Tried = []
     coresets: list[Coreset] = []
@@ -115,7 +119,9 @@ def size_for(
         """Build and certify this many points; whether they reach epsilon."""
         # Of a source that has an end, what any build holds: a file may be larger than memory.
         most = None if build.size is not None else max(samples, 200 * size)
-        built = build_coreset(build, size, p=p, samples=most, tolerance=3e-3, seed=generator, progress=False)
+        built = build_coreset(
+            build, size, p=p, scale=scaling, samples=most, tolerance=3e-3, seed=generator, progress=False
+        )
         tried.append((size, certify(built.coreset, fresh, p, each, samples, seed=generator)))
         coresets.append(built.coreset)
         return tried[-1][1].upper <= epsilon

@@ -14,14 +14,14 @@ from .files import Dialect, FileSource, NamedArrays, Roles, Table, names_of, rea
 from .pushforward import BATCH_SIZE, Pushforward, apply_network
 from .randomness import make_generator, permutation
 from .samplers import CallableSource, DistributionSource
-from .scaling import How, Scaling, in_words, scaled
+from .scaling import Scale, Scaling, in_words, scaled
 from .source import Source, SourceExhausted
 from .split import hold_out, once
 from .tables import DatasetSource, RepeatedRows, TensorSource, fingerprint_of
 
 __all__ = [
-    "BATCH_SIZE", "CallableSource", "DatasetSource", "Dialect", "DistributionSource", "FileSource", "How",
-    "LoaderSource", "NamedArrays", "Pushforward", "RepeatedRows", "Roles", "Scaling", "Source", "SourceExhausted",
+    "BATCH_SIZE", "CallableSource", "DatasetSource", "Dialect", "DistributionSource", "FileSource", "LoaderSource",
+    "NamedArrays", "Pushforward", "RepeatedRows", "Roles", "Scale", "Scaling", "Source", "SourceExhausted",
     "StreamSource", "Table", "TensorSource", "apply_network", "as_source", "fingerprint_of", "hold_out", "in_words",
     "make_generator", "names_of", "once", "permutation", "read_table", "scaled", "table_of",
 ]  # fmt: skip

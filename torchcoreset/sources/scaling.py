@@ -48,12 +48,12 @@ class Scaling:
     unit: Tensor
 
     @classmethod
-    def of(cls, source: Source, how: How | Sequence[float] | Tensor = "standard") -> Scaling:
+    def of(cls, source: Source, how: Scale = "standard") -> Scaling:
         """That of all rows of a finite source, read once in blocks, with its weights.
 
         Args:
             source: of rows (d,). One that may be endless gives 2^18 rows.
-            how: as above, or d positive numbers, the unit of each column.
+            how: as above, or d positive numbers, the unit of each column; or a scaling, which is returned.
 
         Raises:
             ValueError: another name, or not d positive finite numbers.
@@ -65,6 +65,8 @@ class Scaling:
             >>> scaling.centre.tolist(), scaling.unit.tolist()
             ([2.0, 5.0], [1.0, 1.0])
         """
+        if isinstance(how, Scaling):
+            return how
         if not isinstance(how, str):
             return cls._given(source, how)
         check_name(how, "scale", get_args(How))
@@ -151,6 +153,9 @@ class Scaling:
         how = record.get("how", "standard")
         check_name(how, "scaling", UNITS)
         return cls(how, centre, unit)
+
+
+Scale = How | Sequence[float] | Tensor | Scaling  # what `scale` may be
 
 
 class ScaledSource(Pushforward):

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 import torchcoreset as tc
 
-from ...coresets import load_tensors
+from ...archives import load_tensors
 from ..files import CoresetFile, DataSettings, check_out, read_coreset, write_coreset
 from ..outcome import Outcome
 from ..settings import Common, UsageError, Writes, argument, option

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import torchcoreset as tc
 
 from ...pictures import draw_certificates
-from ...sources import scaled
 from ..files import DataSettings, ScaleSettings, check_picture, check_table, read_table, save_picture
 from ..outcome import NOT_REACHED, OK, Outcome
 from ..settings import Writes, option
@@ -33,12 +32,12 @@ def run(settings: SizeSettings) -> Outcome:
     check_picture(settings.plot)
     check_table(settings)
     table = read_table(settings)
-    source = scaled(table.source, settings.scaling(table.source))
     found = tc.size_for(
         settings.epsilon,
-        source,
+        table.source,
         settings.p,
         confidence=settings.confidence,
+        scale=settings.scaling(table.source),
         samples=settings.samples,
         max_size=settings.max_size,
         max_builds=settings.max_builds,

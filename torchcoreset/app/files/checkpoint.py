@@ -15,7 +15,8 @@ from typing import Any
 
 import torch
 
-from ...coresets import load_tensors, replacing
+from ...archives import load_tensors
+from ...coresets import remove, replacing
 from ..outcome import note
 from ..settings import UsageError
 
@@ -100,4 +101,4 @@ class Checkpoint:
 
     def remove(self) -> None:
         """Remove the file, after the run."""
-        self.path.unlink(missing_ok=True)
+        remove(self.path)

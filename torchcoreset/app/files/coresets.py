@@ -23,18 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...coresets import (
-    ARRAY_FORMATS,
-    Coreset,
-    labels_of,
-    load_tensors,
-    names_in_npz,
-    read_arrays,
-    replacing,
-    require_safetensors,
-    wide,
-    write_arrays,
-)
+from ...archives import FORMATS as ARCHIVES
+from ...archives import names_in, require_safetensors, wide
+from ...coresets import Coreset, labels_of, read_arrays, replacing, write_arrays
 from ...sources import Scaling
 from ...sources.files import pyarrow
 from ..outcome import to_json
@@ -44,7 +35,7 @@ from .data import DataSettings
 from .metadata import ROWS_MARK, check_whole, parsed, read_metadata, rows_mark
 from .pictures import check_place
 
-FORMATS = (*ARRAY_FORMATS, ".csv", ".parquet")
+FORMATS = (*ARCHIVES, ".csv", ".parquet")
 WEIGHT = "weight"  # column of the weights
 SPARE = "point_weight"  # the same where the data have a column called "weight"
 SCHEMA_KEY = b"torchcoreset"
@@ -162,11 +153,9 @@ def _checked(
 def is_coreset(path: Path) -> bool:
     """Whether a file is a coreset and no table of data, by its names or metadata: its arrays are not read."""
     suffix = path.suffix.lower()
-    if suffix in (".npz", ".pt"):
-        names: Iterable[str] = []
+    if suffix in ARCHIVES:
         with suppress(Exception):  # a damaged file is none; whoever reads it says what is wrong
-            names = names_in_npz(path) if suffix == ".npz" else load_tensors(path)
-        return isinstance(names, (dict, list)) and {"points", "weights"} <= {*names}
+            return {"points", "weights"} <= {*names_in(path)}
     if suffix == ".parquet":
         arrow, parquet = pyarrow("pyarrow", path), pyarrow("pyarrow.parquet", path)
         with suppress(arrow.ArrowInvalid):
@@ -174,7 +163,7 @@ def is_coreset(path: Path) -> bool:
     if suffix == ".csv":
         with suppress(UsageError):  # somebody else's file
             return bool(_beside(path))
-    return suffix == ".safetensors"
+    return False
 
 
 def check_table(settings: DataSettings) -> None:

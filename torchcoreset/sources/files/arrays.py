@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ...archives import names_in, read_archive, wide
 from ...errors import nearest
 from .reader import Kind, Reader
 
@@ -131,14 +130,8 @@ class NamedArrays:
     """
 
     def __init__(self, path: Path) -> None:
-        self.name, self._path, self._suffix = path.name, path, path.suffix.lower()
-        self._held: Any = None
-        try:
-            self.names = self._names()
-        except ImportError:
-            raise
-        except Exception as error:  # zip, zlib, pickle, numpy and torch raise errors of many kinds for a damaged file
-            raise ValueError(f"source: {path.name} is not a {self._suffix} file of plain arrays.") from error
+        self.name, self._path = path.name, path
+        self.names: list[str] = self._explained(names_in)
 
     @classmethod
     def of(cls, data: Any) -> NamedArrays | None:
@@ -159,83 +152,44 @@ class NamedArrays:
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """One array by its name."""
+        held = self._explained(lambda path: read_archive(path, [name]))[name]
+        if isinstance(held, Tensor):
+            held = (wide(held) if held.is_floating_point() else held).detach().numpy()
+        return np.asarray(held)
+
+    def _explained(self, read: Callable[[Path], Any]) -> Any:
         try:
-            return self._read(name)
-        except Exception as error:  # as above
-            raise ValueError(f"source: the array {name!r} of {self._path.name} cannot be read.") from error
+            return read(self._path)
+        except ImportError:
+            raise
+        except Exception as error:  # zip, zlib, pickle, numpy and torch raise errors of many kinds for a damaged file
+            raise ValueError(f"source: {self.name} is not a {self._path.suffix} file of plain arrays.") from error
 
     def main(self, key: str | None) -> str:
         """The name of the array that is the table: the one asked for, the usual one, or the only one."""
         if key is not None:
             if key not in self.names:
-                raise ValueError(f"key: {key!r} is not an array of {self._path.name}{nearest(key, self.names)}")
+                raise ValueError(f"key: {key!r} is not an array of {self.name}{nearest(key, self.names)}")
             return key
         usual = [name for name in USUAL if name in self.names]
         if usual or len(self.names) == 1:
             return (usual or self.names)[0]
         shown = ", ".join(self.names[:20]) or "none"
-        raise ValueError(
-            f"source: {self._path.name} holds the arrays {shown}; say which one by key=... of `read_table`."
-        )
+        raise ValueError(f"source: {self.name} holds the arrays {shown}; say which one by key=... of `read_table`.")
 
     @property
     def sparse(self) -> bool:
         """Whether this is a sparse matrix by scipy.sparse.save_npz."""
-        return self._suffix == ".npz" and {"format", "shape", "data"} <= set(self.names)
+        return self._path.suffix.lower() == ".npz" and {"format", "shape", "data"} <= set(self.names)
 
     def _densified(self) -> NDArray[Any]:
         """That matrix, held dense."""
         try:
             from scipy.sparse import load_npz
         except ImportError as error:
-            raise ImportError(f"source: {self._path.name} is a sparse matrix: reading it needs scipy.") from error
+            raise ImportError(f"source: {self.name} is a sparse matrix: reading it needs scipy.") from error
         try:
             array: NDArray[Any] = load_npz(self._path).toarray()
         except Exception as error:
-            raise ValueError(f"source: {self._path.name} is not a whole sparse matrix by scipy.sparse.") from error
+            raise ValueError(f"source: {self.name} is not a whole sparse matrix by scipy.sparse.") from error
         return array
-
-    def _names(self) -> list[str]:
-        if self._suffix == ".npz":
-            with open(self._path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-                return list(arrays.files)
-        if self._suffix == ".safetensors":
-            with self._safetensors() as file:
-                return list(file.keys())
-        self._held = _load_tensors(self._path)
-        if isinstance(self._held, Tensor):
-            self._held = {"data": self._held}
-        if not isinstance(self._held, dict):
-            raise TypeError(f"it holds a {type(self._held).__name__}")
-        self._held = {str(name): part for name, part in self._held.items()}
-        return [name for name, part in self._held.items() if isinstance(part, (Tensor, list)) and np.ndim(part)]
-
-    def _read(self, name: str) -> NDArray[Any]:
-        if self._suffix == ".npz":
-            with open(self._path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-                return np.asarray(arrays[name])
-        if self._suffix == ".safetensors":
-            with self._safetensors() as file:
-                return _array(file.get_tensor(name))
-        return _array(self._held[name]) if isinstance(self._held[name], Tensor) else np.asarray(self._held[name])
-
-    def _safetensors(self) -> Any:
-        try:
-            from safetensors import safe_open
-        except ImportError as error:
-            raise ImportError(
-                "path: .safetensors files need safetensors: pip install 'torchcoreset[safetensors]'."
-            ) from error
-        return safe_open(self._path, framework="pt")
-
-
-def _load_tensors(path: Path) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of the pickle protocols of files that are then refused
-        return torch.load(path, map_location="cpu", weights_only=True)
-
-
-def _array(tensor: Tensor) -> NDArray[Any]:
-    tensor = tensor.detach()
-    array: NDArray[Any] = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()  # numpy has none
-    return array

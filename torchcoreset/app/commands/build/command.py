@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 import torchcoreset as tc
 
-from ...files import CoresetFile, save_picture
+from ...files import CoresetFile, save_picture, write_assignment
 from ...outcome import Outcome
 from .ended import complete, interrupted, write
 from .job import Job, earlier_result, prepare
@@ -26,7 +29,7 @@ def run(settings: BuildSettings) -> Outcome:
     if not job.checkpoint.found:
         job.checkpoint.write()  # from the first minute on: another run of this name is then told
     try:
-        held, outcome = _labeled(job) if job.labels is not None else _plain(job)
+        held, outcome, rows, points = _labeled(job) if job.labels is not None else _plain(job)
     except KeyboardInterrupt:
         return interrupted(job)
     except Exception:
@@ -37,11 +40,17 @@ def run(settings: BuildSettings) -> Outcome:
     say_if_uneven(job)
     if settings.plot is not None:
         save_picture(picture_of(job, held), settings.plot)
+    if settings.assignment is not None:
+        write_assignment(Path(settings.assignment), job.table, rows, points)
     job.checkpoint.remove()
     return outcome
 
 
-def _plain(job: Job) -> tuple[CoresetFile, Outcome]:
+# A coreset, what is said of it, and which point each row went to: numbers (m,) of the rows and of their points.
+Built = tuple[CoresetFile, Outcome, Tensor, Tensor]
+
+
+def _plain(job: Job) -> Built:
     """Without labels."""
     settings = job.settings
     result = tc.build_coreset(
@@ -64,13 +73,16 @@ def _plain(job: Job) -> tuple[CoresetFile, Outcome]:
     more = {"rows": len(plan.transform), "steps": _steps(result), "status": result.status.value}
     record = record_of(job, plan.value, plan.lower) | more
     held = CoresetFile(job.undo(result.coreset.points.detach()), result.coreset.weights, None, record)
-    return held, outcome_of(job, record, result.status is tc.Status.CONVERGED)
+    assert result.row_numbers is not None, "the source is a table"
+    outcome = outcome_of(job, record, result.status is tc.Status.CONVERGED)
+    return held, outcome, result.row_numbers, result.transport.assignment
 
 
-def _labeled(job: Job) -> tuple[CoresetFile, Outcome]:
+def _labeled(job: Job) -> Built:
     """A coreset of each class, merged."""
     settings = job.settings
-    rows, mass = job.source.materialize(None, torch.Generator().manual_seed(settings.seed))
+    rows, mass, numbers = job.source.numbered(None, torch.Generator().manual_seed(settings.seed))
+    assert numbers is not None, "the source is a table"
     labeled = tc.build_labeled_coreset(
         rows,
         job.labels,
@@ -105,7 +117,12 @@ def _labeled(job: Job) -> tuple[CoresetFile, Outcome]:
     }
     record = record_of(job, plan.value, plan.lower) | more
     held = CoresetFile(job.undo(labeled.points.detach()), labeled.weights, labeled.labels, record)
-    return held, outcome_of(job, record, done)
+    built_on = torch.cat([result.row_numbers for result in labeled.results if result.row_numbers is not None])
+    starts = np.cumsum([0, *(result.coreset.size for result in labeled.results)])
+    point = torch.cat(
+        [result.transport.assignment + int(k) for result, k in zip(labeled.results, starts, strict=False)]
+    )
+    return held, outcome_of(job, record, done), numbers[built_on], point
 
 
 def _steps(result: tc.BuildResult) -> int:

@@ -19,6 +19,7 @@ from ....sources.tables import RandomAccessSource
 from ...files import (
     Checkpoint,
     CoresetFile,
+    check_assignment,
     check_format,
     check_out,
     check_picture,
@@ -129,6 +130,7 @@ def _check(settings: BuildSettings) -> None:
     """Raise for what can be seen without the table."""
     check_format(Path(settings.out), "--out")
     check_picture(settings.plot)
+    check_assignment(settings.assignment)
     for flag, given, needs in (
         ("--allocation", settings.allocation != "proportional" and settings.label is None, "--label"),
         ("--batch-size", settings.batch_size is not None and settings.label is not None, "no --label"),

@@ -62,7 +62,7 @@ def outcome_of(job: Job, record: dict[str, Any], converged: bool) -> Outcome:
     ]
     for label, found in record.get("classes", {}).items():
         lines.append(f"  class {label}: {found['points']} points, W{settings.p:g} = {found['distance']:.4g}")
-    lines.append(f"written  {settings.out}" + (f", {settings.plot}" if settings.plot is not None else ""))
+    lines.append(f"written  {', '.join(filter(None, (settings.out, settings.plot, settings.assignment)))}")
     if settings.hold_out:
         lines.append(f"next     torchcoreset certify {settings.out} {settings.data}   (on the rows held out)")
     short = not converged and settings.algorithm != "sgd"  # which takes the steps that it is given

@@ -17,6 +17,9 @@ class BuildSettings(Writes, ScaleSettings, DataSettings):
     p: float = option("power of the distance, at least 1", 2.0)
     out: str = option("file to write: .npz, .pt, .safetensors, .csv or .parquet", "coreset.npz", metavar="FILE")
     plot: str | None = option("picture to draw: .png, .pdf or .svg", None, metavar="FILE")
+    assignment: str | None = option(
+        "table to write: which point each row went to, by its number and --id: .csv or .parquet", None, metavar="FILE"
+    )
     allocation: Allocation = option(
         "with --label: points of a class by its share of the rows, or as many for each", "proportional"
     )
