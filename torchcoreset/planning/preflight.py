@@ -12,7 +12,8 @@ for (n, m, d), float32 without an offset (tolerances as in tests/planning/test_p
     (1000, 100k, 4) 237, 187    (50, 100k, 4) 44, 41 and (200, 50k, 2) 52, 45 for p = 1
 
 Between 256 and some thousand points a first transport that moves much mass may hold 150 MiB of costs more. What the
-allocator keeps varies by some 10 MiB, with 500 points by 25. Time is measured: one transport on a part of the samples, scaled up.
+allocator keeps varies by some 10 MiB, with 500 points by 25. Time is measured: one transport on a part of the samples,
+scaled up.
 """
 
 from __future__ import annotations
