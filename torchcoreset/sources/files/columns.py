@@ -23,6 +23,7 @@ DateUnit = Literal["seconds", "hours", "days", "years"]
 SECONDS: dict[str, float] = {"seconds": 1.0, "hours": 3600.0, "days": 86400.0, "years": 365.2425 * 86400.0}
 MOST_CATEGORIES = 1000  # of a column; more are refused: each becomes a column of its own
 COUNTED = 10  # rows at the beginning in which a column of whole numbers that counts them is noticed
+NOT_CHOSEN = "not chosen"  # why a column is left out where others were asked for
 
 OneHot = bool | float | str | Sequence[Key] | Mapping[Key, float]
 
@@ -125,7 +126,7 @@ def choose(reader: Reader, roles: Roles) -> Chosen:
     else:
         keys = roles.features if isinstance(roles.features, (tuple, list)) else (roles.features,)
         taken = [column_named(names, key, "features", reader.name) for key in keys]
-        left_out |= {name: "not chosen" for name in names if name not in taken and name not in left_out}
+        left_out |= {name: NOT_CHOSEN for name in names if name not in taken and name not in left_out}
     for role, name in (("label", label), ("weights", weights), ("id", id_)):
         if name in taken:
             raise ValueError(f"features: {name!r} is the {role} too; expected it once. Leave it out of one of the two.")

@@ -13,6 +13,8 @@ from ..tables import POOL_ELEMENTS, RandomAccessSource
 from .columns import Feature, rows_of, titles_of
 from .reader import Reader
 
+PAGE = 4096  # bytes that the system reads for a single row, at least
+
 
 class BlockSource(RandomAccessSource):
     """A table read in blocks, of which only blocks and a pool of random rows are held in memory.
@@ -155,9 +157,9 @@ class FileSource(BlockSource):
         return self._reader.order(generator)
 
     def _read(self, index: Tensor, generator: Generator) -> Tensor:
-        if not self._by_row or len(index) > len(
-            self.starts
-        ):  # most blocks hold some of them, and are read whole as fast
+        width = self._dtype.itemsize * (self.dimension or 1)
+        many = len(index) > len(self.starts) and len(index) * max(PAGE, width) > self.size * width
+        if not self._by_row or many:  # blocks are read whole as fast
             return super()._read(index, generator)
         ordered, order = index.sort()
         rows = rows_of(self._reader.take(ordered, self._names), self._features, self.name, self._flatten).to(

@@ -17,7 +17,7 @@ from ..layout import Key
 from ..tables import RandomAccessSource, RepeatedRows, TensorSource, fingerprint_of
 from .arrays import ArrayReader, Held, NamedArrays, is_lazy_array
 from .arrow import in_memory, is_lazy, lazy_reader, memory_reader
-from .columns import DateUnit, OneHot, Roles, choose, counting, is_key, plain_array, rows_of, titles_of
+from .columns import NOT_CHOSEN, DateUnit, OneHot, Roles, choose, counting, is_key, plain_array, rows_of, titles_of
 from .dialect import Dialect
 from .formats import is_path, is_text, reader_of
 from .reader import Reader
@@ -75,7 +75,9 @@ class Table:
         names = f" ({', '.join(self.columns)})" if count <= SHOWN else ""
         said = [f"{self.rows:,} rows, {count:,} feature{'' if count == 1 else 's'}{names}"]
         said += [f"{role}: {name}" for role in ("label", "weights", "id") if (name := getattr(self, role)) is not None]
-        left = [f"{name or 'unnamed'} ({why})" for name, why in self.left_out.items()]
+        left = [f"{name or 'unnamed'} ({why})" for name, why in self.left_out.items() if why != NOT_CHOSEN]
+        if len(left) < len(self.left_out):
+            said.append(f"{len(self.left_out) - len(left)} of its columns not chosen")
         if left:
             said.append(f"left out: {', '.join(left[:SHOWN])}{f' and {len(left) - SHOWN} more' * (len(left) > SHOWN)}")
         if self.counting:
