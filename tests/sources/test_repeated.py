@@ -80,9 +80,9 @@ def test_what_weights_are() -> None:
     with pytest.raises(ValueError, match="weights_are: got 'freq'; expected 'importance' or 'counts'"):
         as_source(ROWS, COUNTS, weights_are="freq")
     weighted = as_source(ROWS, COUNTS)
-    assert (weighted.weighted, weighted.weights_are, weighted.idle, weighted.mass) == (True, "importance", 1, 10)
+    assert (weighted.weighted, weighted.weights_are, weighted.weightless, weighted.mass) == (True, "importance", 1, 10)
     mapped = tc.Pushforward(weighted, lambda y: y)
-    assert (mapped.weights_are, mapped.idle, mapped.mass) == ("importance", 1, 10)
+    assert (mapped.weights_are, mapped.weightless, mapped.mass) == ("importance", 1, 10)
 
 
 def test_rows_are_given_once_with_their_weights() -> None:

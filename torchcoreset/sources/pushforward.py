@@ -60,7 +60,7 @@ class Pushforward(Source):
         self.source = as_source(source)
         self.network = network
         self.size, self.weighted = self.source.size, self.source.weighted
-        self.weights_are, self.idle, self.mass = self.source.weights_are, self.source.idle, self.source.mass
+        self.weights_are, self.weightless, self.mass = self.source.weights_are, self.source.weightless, self.source.mass
         self.endless, self.on_disk, self.resampled = self.source.endless, self.source.on_disk, self.source.resampled
         self._batch_size = batch_size
 

@@ -22,7 +22,7 @@ class Source(abc.ABC):
         weighted: whether rows have weights of their own; `draw` then follows them.
         weights_are: "importance" where `weighted`; "counts" where a row stands for several alike, which are all counted
             in `size`; else None. `as_source` says what these mean.
-        idle: rows of weight zero, which no draw gives.
+        weightless: rows of weight zero, which no draw gives.
         mass: sum of the weights as they were given; 0 without weights.
         resampled: whether a pass is known to give rows more than once, or some more likely than others, as the
             samplers of loaders can; its rows are not independent samples then.
@@ -34,7 +34,7 @@ class Source(abc.ABC):
     dimension: int | None = None
     weighted: bool = False
     weights_are: str | None = None
-    idle: int = 0
+    weightless: int = 0
     mass: float = 0.0
     resampled: bool = False
     endless: bool = False

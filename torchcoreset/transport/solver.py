@@ -254,26 +254,26 @@ class Solver:
 
     def _correct(self, cells: LaguerreCells, curvature: Curvature | LazyHessian, left: float = REST) -> LaguerreCells:
         """Newton steps with the gradient of all samples, while they pay: a pass costs less than moving many samples."""
-        trust, learning = self.engine.trust, dual.LimitedMemory(curvature)
+        trust, correction = self.engine.trust, dual.LimitedMemory(curvature)
         for _ in range(CORRECTIONS):
             g, lacking = self.problem.b - cells.mass, self.tolerance * cells.dual
             few = self._few(cells)
-            if few and learning.predicted_increase(g) <= left * lacking:
+            if few and correction.predicted_increase(g) <= left * lacking:
                 break
-            direction = learning.solve(g, trust)
+            direction = correction.solve(g, trust)
             expected_rise = float(g @ direction) / 2
             good = few and expected_rise <= REST * lacking
             if good or self.steps >= self.max_steps or trust < (TRUST_FEW if few else TRUST_MANY):
                 break
             trial = self.evaluate(cells.potential + direction, cells)
             rise = trial.dual - cells.dual
-            learning.learn(direction, trial.mass - cells.mass)
+            correction.learn(direction, trial.mass - cells.mass)
             if rise > 0:
                 cells = trial
                 if rise <= REST * lacking and self._few(cells):  # a few points that it has wrong may promise for ever
                     break
             if rise < GOOD_RISE * expected_rise:
-                trust = min(trust, float(direction.abs().max()) / learning.eta) / TRUST_CUT
+                trust = min(trust, float(direction.abs().max()) / correction.eta) / TRUST_CUT
         return cells
 
     def _few(self, cells: LaguerreCells) -> bool:

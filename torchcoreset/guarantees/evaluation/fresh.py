@@ -50,7 +50,7 @@ class FreshRows:
         self._source, self._device, self._generator = source, device, generator
         self.endless, self.weighted = source.endless, source.weighted
         # How many are still to come; None if that is unknown.
-        self.left = None if source.endless or source.size is None else source.size - source.idle
+        self.left = None if source.endless or source.size is None else source.size - source.weightless
         self._scale = float(self.left or 1)  # so that weights are of order one, and one if they are equal
         self._unit = 1.0  # what a row without a weight weighs
         self._held: deque[Rows] = deque()

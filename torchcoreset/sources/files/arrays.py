@@ -94,7 +94,7 @@ def npy_reader(path: Path) -> ArrayReader:
 
 
 @dataclass(frozen=True)
-class Held:
+class InMemory:
     """An array that is at hand; a class, so that it can be pickled."""
 
     array: Any
@@ -146,7 +146,7 @@ class NamedArrays:
         """The array that is the table, held in memory; a sparse matrix as a dense one."""
         sparse = key is None and self.sparse
         rows = self._densified() if sparse else self[self.main(key)]
-        found = ArrayReader(self.name, Held(rows), by_row=True)
+        found = ArrayReader(self.name, InMemory(rows), by_row=True)
         found.findings = (f"{self.name} is a sparse matrix, which is held dense",) if sparse else ()
         return found
 

@@ -15,7 +15,7 @@ from ...errors import warn_user
 from ...tensors import check_finite
 from ..layout import Key
 from ..tables import RandomAccessSource, RepeatedRows, TensorSource, fingerprint_of
-from .arrays import ArrayReader, Held, NamedArrays, is_lazy_array
+from .arrays import ArrayReader, InMemory, NamedArrays, is_lazy_array
 from .arrow import in_memory, is_lazy, lazy_reader, memory_reader
 from .columns import NOT_CHOSEN, DateUnit, OneHot, Roles, choose, counting, is_key, plain_array, rows_of, titles_of
 from .dialect import Dialect
@@ -220,7 +220,7 @@ def _reader(data: Any, dialect: Dialect) -> Reader:
     if is_lazy(data):
         return lazy_reader(data)
     if is_lazy_array(data):
-        return ArrayReader(type(data).__name__, Held(data), by_row=False)
+        return ArrayReader(type(data).__name__, InMemory(data), by_row=False)
     raise TypeError(f"data: got {type(data).__name__}; expected a path, a DataFrame, or another table of columns.")
 
 

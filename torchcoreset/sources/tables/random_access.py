@@ -27,7 +27,7 @@ class RandomAccessSource(Source):
         self._cumulative: Tensor | None = None
         if weights is not None:
             self._weights = normalised(weights, size, "weights")
-            self.idle = int((self._weights == 0).sum())
+            self.weightless = int((self._weights == 0).sum())
             mass = float(real_tensor(weights, "weights").double().sum())
             self.mass = mass if MASSES[0] < mass < MASSES[1] else 1.0
             cumulative = self._weights.cumsum(dim=0)
