@@ -93,6 +93,8 @@ def _cells(row: Record, rows: Sequence[Record]) -> list[str]:
 
 def ratio_to_ours(row: Record, rows: Sequence[Record]) -> float | None:
     """Seconds over those of the method of ours that does the same job; None without one."""
+    if row.status != "ok":  # of work whose data is missing there is a line, but no method
+        return None
     rival = find_method(PLANS[row.work].task, row.method).rival
     for other in rows:
         if (other.work, other.method) == (row.work, rival) and other.seconds and row.seconds:

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from tests.benchmarks import growth, methods, report, scale_up
+from tests.benchmarks.__main__ import run_work
 from tests.benchmarks.apart import run_apart, run_here
 from tests.benchmarks.measure import measure
 from tests.benchmarks.method import Method, Outcome
@@ -111,6 +112,18 @@ def test_the_semi_dual_does_not_care_for_a_constant() -> None:
     assert semi_dual(work.points, work.samples, v) == pytest.approx(
         semi_dual(work.points, work.samples, v + 3), rel=1e-12
     )
+
+
+def test_the_report_is_whole_where_data_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TORCHCORESET_DATA", str(tmp_path / "nowhere"))
+    missing = [record for name in FULL if "cod-rna" in name for record in run_work(name, 1, print)]
+    assert missing
+    assert {record.status for record in missing} == {"unavailable"}
+    assert "no data: " in report.table(missing)
+    report.write_json(tmp_path / "a.json", missing, {"cores": 2}, [])
+    assert "TORCHCORESET_DATA" in (tmp_path / "a.json").read_text()
 
 
 def test_the_table_has_all_columns_and_ratios_and_medians(tmp_path: Path) -> None:
