@@ -396,6 +396,17 @@ def test_datasets_of_hugging_face():
     assert stream.draw(3, seeded()).tolist() == rows[:3]
 
 
+def test_images_and_transformed_rows_of_hugging_face_are_read_row_by_row():
+    datasets = pytest.importorskip("datasets", reason="needs datasets")
+    images = np.arange(24, dtype=np.float32).reshape(6, 2, 2)
+    nested = datasets.Dataset.from_dict({"image": images.tolist(), "y": [0, 1] * 3}).with_format("torch")
+    rows = tc.as_source(nested, features="image", flatten=True).materialize(None, seeded())[0]
+    assert torch.equal(rows, torch.from_numpy(images).flatten(1))
+    plain = datasets.Dataset.from_dict({"x": [1.0, 2.0]})
+    plain.set_transform(lambda batch: {"x": torch.tensor(batch["x"]) * 10})
+    assert tc.as_source(plain, features="x").materialize(None, seeded())[0].flatten().tolist() == [10, 20]
+
+
 def test_dask(tmp_path):
     frames = pytest.importorskip("dask.dataframe", reason="needs dask")
     import dask.array

@@ -194,7 +194,11 @@ def _is_pandas(data: Any) -> bool:
 
 def is_lazy(data: Any) -> bool:
     """Whether this is another library's table of which parts are read when they are needed."""
-    return _library(data) in _LAZY
+    library = _library(data)
+    if library == ("datasets", "Dataset"):  # images, and rows that a function transforms, are read row by row instead
+        plain = "other" not in map(kind_of, data.features.arrow_schema.types)
+        return bool(plain and data.format["type"] != "custom")
+    return library in _LAZY
 
 
 def lazy_reader(data: Any) -> LazyReader:
