@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -296,9 +297,10 @@ def chosen(blocks: Iterator[Any], wanted: Sequence[int]) -> Iterator[Any]:
 
 def kinds_of(schema: Any) -> dict[str, Kind]:
     """What each column of an Arrow schema holds."""
-    doubled = [name for k, name in enumerate(schema.names) if name in schema.names[:k]]
+    names = schema.names
+    doubled = [name for name, count in Counter(names).items() if count > 1]
     if doubled:
-        places = [k for k, name in enumerate(schema.names) if name == doubled[0]]
+        places = [k for k, name in enumerate(names) if name == doubled[0]]
         raise ValueError(
             f"source: the columns {' and '.join(map(str, places))} (counted from 0) are both called {doubled[0]!r}; "
             "expected different names. Rename one of them."
