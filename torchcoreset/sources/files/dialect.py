@@ -215,9 +215,8 @@ def _marks(path: Path, values: Sequence[str], asked: Dialect, findings: list[str
         if thousands:
             findings.append(f"{thousands!r} in the numbers of {path.name} was read as the mark of thousands")
     if decimal is None:
-        free = asked.separator != "," and thousands != ","
         commas_only = any(_COMMA.fullmatch(value) for value in values) and not any(map(_POINT.fullmatch, values))
-        decimal = "," if thousands == "." or (free and commas_only) else "."
+        decimal = "," if thousands == "." or (thousands != "," and commas_only) else "."
     return replace(asked, decimal=decimal, thousands=thousands)
 
 
