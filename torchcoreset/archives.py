@@ -105,8 +105,8 @@ def load_tensors(path: str | Path) -> Any:
 
 
 def wide(tensor: Tensor) -> Tensor:
-    """The tensor in a dtype that NumPy has: it lacks bfloat16, and float32 holds both half precisions exactly."""
-    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+    """The tensor in a dtype that NumPy has: it lacks bfloat16, and float32 holds all that are narrower exactly."""
+    return tensor.float() if tensor.dtype.itemsize < torch.float32.itemsize else tensor
 
 
 def require_safetensors() -> None:

@@ -70,6 +70,8 @@ def test_names_that_are_numbers(capsys):
         (b"d,a\n2020-01-01,1\n", "", "Take dates as numbers: --dates days."),
         (b"a,b\n1,2\n", "--one-hot a=x", "--one-hot: got 'a=x'; expected NAME or NAME=DISTANCE"),
         (b"a,b\n1,2\n", "--label z", "--label: 'z' is not a column of t.csv"),
+        (b"a,z\n1,0.5\n2,1.5\n", "--label z", "--label: got fractions or NaN; expected labels"),
+        (b"a,c\n1,u\n", "--columns a --one-hot c", "--one-hot: 'c' is not among the features"),
         (b"a,b\n1,2\n", "--separator ,,", "--separator: got ',,'; expected one character"),
     ],
 )  # fmt: skip

@@ -133,6 +133,9 @@ def test_categories(tmp_path):
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=message):
             tc.read_table(path, one_hot=one_hot)
+    for how in ({"label": "c"}, {"features": "a"}):
+        with pytest.raises(ValueError, match="one_hot: 'c' is not among the features"):
+            tc.read_table(path, one_hot="c", **how)
     text(tmp_path, "c,a\n" + "".join(f"u{k},1\n" for k in range(1001)), "many.csv")
     with pytest.raises(ValueError, match=r"'c' has 1,001 categories; expected at most 1,000. If it names the rows"):
         tc.read_table(tmp_path / "many.csv", one_hot=True)
@@ -155,6 +158,37 @@ def test_dates(tmp_path):
         tc.read_table(path, dates="weeks")
 
 
+def test_dates_of_any_unit():
+    for values, unit in [
+        (pa.array([-(10**6), 0], "date32"), 86400.0),
+        (pa.array([-86_400_000, 0], "date64"), 1e-3),
+        (pa.array([2**40, 0], pa.timestamp("s", "Europe/Rome")), 1.0),
+        (pa.array([1_577_836_800_123_456_789, 1], pa.timestamp("ns")), 1e-9),
+        (pa.array([7, 1], pa.duration("ms")), 1e-3),
+        (pa.array([7, 1], pa.time32("s")), 1.0),
+    ]:
+        rows = tc.read_table(pa.table({"t": values}), dates="seconds").source.materialize(None, seeded())[0]
+        ticks = [
+            int(value) * unit for value in values.cast("int32" if "32" in str(values.type) else "int64").to_pylist()
+        ]
+        assert rows.flatten().tolist() == pytest.approx(ticks, rel=1e-15)
+
+
+def test_categories_that_are_no_text(tmp_path):
+    frame = pd.DataFrame({"a": [1, 2], "b": [True, False], "n": [7, 8], "v": [[1.0], [2.0]]})
+    frame.to_parquet(tmp_path / "f.parquet")
+    for data in (frame, tmp_path / "f.parquet"):
+        rows, table, _ = read(data, ["a", "b", "n"], one_hot={"b": 2**0.5, "n": 2**0.5})
+        assert table.columns == ("a", "b=false", "b=true", "n=7", "n=8")
+        assert rows == [pytest.approx([1, 0, 1, 1, 0]), pytest.approx([2, 1, 0, 0, 1])]
+    for one_hot, message in (
+        ("v", "'v' holds vector; expected text"),
+        (1, r"got 1, which may be .* expected \[1\] or"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            tc.read_table(frame, one_hot=one_hot)
+
+
 def test_roles(tmp_path):
     path = text(tmp_path, "key,a,y,w\nu,1,cat,1\nv,2,dog,3\n")
     rows, table, _ = read(path, label="y", weights="w", id=0)
@@ -170,6 +204,10 @@ def test_roles(tmp_path):
         ({"label": "z"}, "label: 'z' is not a column of f.csv"),
         ({"features": 9}, "features: 9 is not a column of f.csv"),
         ({"key": "a"}, "key: given with a single table"),
+        ({"weights": "y"}, "weights: 'y' of f.csv holds text; expected numbers"),
+        ({"weights": "w", "weights_are": "count"}, "weights_are: got 'count'; expected one of 'importance', 'counts'"),
+        ({"weights_are": "counts"}, "weights_are: got 'counts' without weights"),
+        ({"features": ["a", 1]}, "features: 'a' is named twice"),
     ]:
         with pytest.raises(ValueError, match=message):
             tc.read_table(path, **how)
@@ -195,6 +233,9 @@ def test_roles(tmp_path):
         ("'a','b'\n'1','2'\n", [[1, 2]], ""),
         ("a, b ,c\n1, 2,3\n", [[1, 2, 3]], ""),
         ("a,b,\n1,2,\n3,4,\n", [[1, 2], [3, 4]], "column 2 .* since it is empty"),
+        ("a,b,,\n1,2,,\n3,4,,\n", [[1, 2], [3, 4]], "column 2 .* since it is empty"),
+        ("a;b\n1 234,5;2\n12 345,25;3\n", [[1234.5, 2], [12345.25, 3]], "mark of thousands"),
+        ("a;b\n1\u00a0234,5;2\n2\u00a0345,5;3\n", [[1234.5, 2], [2345.5, 3]], "mark of"),
         ("gr\u00f6\u00dfe,b\n1,2\n".encode("latin-1"), [[1, 2]], "not UTF-8 and was read as latin-1"),
         ("gr\u00f6\u00dfe,b\n1,2\n".encode("utf-16"), [[1, 2]], ""),
     ],
@@ -242,6 +283,8 @@ def test_dialects_are_said(tmp_path, content, how, rows):
         ("a,b\n1,2\n", {"decimal": ",", "thousands": ","}, "thousands: got ',', which is the decimal mark too"),
         ("a\n" + "1\n" * 600_000 + "oops\n", {}, "f.csv, line 600002, column 'a': got 'oops'; expected a number"),
         ("a,b\n" + "1,True\n" * 200_000 + "1,maybe\n", {}, "column 'b': got 'maybe'; expected true or false"),
+        ("a,b\n1,2\n-,3\n", {}, "If '-' in it is a missing value or carries a unit, mend it"),
+        ("a,b\n" + "1,2\n" * 9 + "1," + "x" * 3_000_000, {}, "f.csv, line 11: has more than 1,048,576 characters"),
         ("a,t\n" + "1,2\n" * 300_000 + "\u00e9,4\n", {}, "line 300002, column 'a': got '\u00e9'; expected a number"),
         ("a\n1\n9007199254740993\n", {}, "column 'a': got whole numbers of up to 9.01e.15; expected them below 2.53"),
     ],
@@ -252,6 +295,27 @@ def test_what_cannot_be_read_is_said_in_our_words(tmp_path, content, how, messag
     with pytest.raises(ValueError, match=message) as caught:
         tc.read_table(text(tmp_path, content), **how).source.materialize(None, seeded())
     assert not any(word in str(caught.value) for word in ("Arrow", "codec", "CSV conversion", "pyarrow"))
+
+
+def test_lines_longer_than_a_block(tmp_path):
+    """The dialect is found in whole lines, and time is not quadratic in the columns."""
+    wide = pd.DataFrame(np.arange(120_000).reshape(2, -1) + 0.123456789012345)
+    wide.to_csv(tmp_path / "f.csv", index=False, header=[f"column{k}" for k in range(60_000)])
+    wide.to_csv(tmp_path / "g.csv", index=False, header=False)
+    for name, first in (("f.csv", "column0"), ("g.csv", "f0")):
+        table = tc.read_table(tmp_path / name)
+        assert table.columns[0] == first
+        assert torch.equal(table.source.materialize(None, seeded())[0], torch.tensor(wide.to_numpy()))
+
+
+def test_dates_that_are_none_in_later_lines(tmp_path):
+    path = text(tmp_path, "t,a\n" + "2020-01-01,1\n" * 200_000 + "oops,2\n")
+    with pytest.raises(ValueError, match=r"f.csv, line 200002, column 't': got 'oops'; expected a date"):
+        tc.read_table(path, dates="days").source.materialize(None, seeded())
+
+
+def test_a_tsv_file_without_tabs(tmp_path):
+    assert read(text(tmp_path, "a,b\n1,2\n3,4\n", "f.tsv"))[0] == [[1, 2], [3, 4]]
 
 
 def test_labels_of_another_kind_in_later_blocks(tmp_path):
@@ -299,6 +363,14 @@ def test_folders_patterns_and_lists(tmp_path):
         tc.read_table([tmp_path / "csv" / "part0.csv", tmp_path / "npy" / "part0.npy"])
 
 
+def test_addresses_and_home(tmp_path, monkeypatch):
+    FRAME.to_csv(tmp_path / "f.csv", index=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert read("~/f.csv")[0] == FRAME.values.tolist()
+    with pytest.raises(ValueError, match=r"got the address 's3://bucket/f.parquet'; expected a file. Download it"):
+        tc.as_source("s3://bucket/f.parquet")
+
+
 def test_parts_of_other_numbers(tmp_path):
     for k, column in enumerate(([1, 2], [0.5, 1.5], [True, False])):
         pd.DataFrame({"a": column}).to_parquet(tmp_path / f"{k}.parquet")
@@ -336,6 +408,7 @@ def test_hive_partitions(tmp_path, kind):
         ({"a": [1, 2], "b": pd.to_datetime(["2020-01-01"] * 2)}, r"not numbers: 'b' \(dates\)"),
         ({"a": [1, 2], "b": pd.Categorical(["u", "v"])}, r"not numbers: 'b' \(text\)"),
         ({"a": [1, 2], "b": [{"u": 1}, {"u": 2}]}, r"not numbers: 'b' \(other\)"),
+        ({"a": [[], []]}, "column 'a': got empty lists; expected vectors of one length"),
     ],
 )
 def test_columns_of_frames_that_cannot_be_used_are_named(frame, message):
@@ -357,6 +430,28 @@ def test_frames(tmp_path):
         tc.as_source(pd.DataFrame([[1, 2]], columns=["a", "a"]))
     reader = pa.RecordBatchReader.from_batches(arrow.schema, arrow.to_batches(max_chunksize=1))
     assert tc.as_source(reader, features="b").materialize(None, seeded())[0].tolist() == [[1, 2], [3, 4]]
+
+
+def test_columns_come_in_the_order_asked_for(tmp_path):
+    np.save(tmp_path / "f.npy", FRAME.values)
+    np.savez(tmp_path / "f.npz", FRAME.values)
+    FRAME.to_parquet(tmp_path / "f.parquet")
+    for data in (tmp_path / "f.npy", tmp_path / "f.npz", tmp_path / "f.parquet", FRAME):
+        assert read(data, [1, 0])[0] == FRAME.values[:, ::-1].tolist()
+
+
+def test_frames_of_other_kinds_of_columns():
+    frame = pd.DataFrame({"s": pd.arrays.SparseArray([0.0, 1.0]), "l": [[True, False], [False, True]]})
+    assert read(frame)[0] == [[0, 1, 0], [1, 0, 1]]
+    pl = pytest.importorskip("polars", reason="needs polars")
+    frame = pl.DataFrame({"a": [1, 2], "c": pl.Series(["u", "v"], dtype=pl.Enum(["u", "v"]))})
+    assert read(frame, one_hot=True)[1].columns == ("a", "c=u", "c=v")
+    with pytest.raises(ValueError, match="a type that Arrow lacks; cast them"):
+        tc.read_table(pl.DataFrame({"a": pl.Series([1, 2], dtype=pl.Int128)}))
+    heights = iter([3000, 3000, 2000])
+    lazy = pl.LazyFrame({"a": np.arange(4000.0)}).map_batches(lambda whole: whole.head(next(heights, 2000)))
+    with pytest.raises(ValueError, match="LazyFrame has changed since it was opened"):
+        tc.read_table(lazy).source.materialize(None, seeded())
 
 
 def test_datasets_of_pyarrow(tmp_path):
@@ -425,6 +520,11 @@ def test_arrays_on_disk(tmp_path):
         assert len(source.starts) == 2 or source.starts[1] < 100_000
         assert torch.equal(source.materialize(None, seeded())[0], torch.from_numpy(values))
         assert read(file["large"], [0, 2])[0] == [[0, 2e9], [3e9, 5e9]]
+        for door in (tc.as_source, tc.read_table):
+            with pytest.raises(
+                TypeError, match=r"got File; .* It holds 'large', 'x': pass one of them, such as data\['l"
+            ):
+                door(file)
 
 
 def test_zarr(tmp_path):
@@ -471,6 +571,19 @@ def test_several_arrays(tmp_path):
     (tmp_path / "bad.npz").write_bytes(b"PK\x03\x04 no archive")
     with pytest.raises(ValueError, match=r"bad.npz is not a .npz file of plain arrays"):
         tc.read_table(tmp_path / "bad.npz")
+
+
+def test_tensors_of_any_layout_and_dtype(tmp_path):
+    x = torch.tensor([[0.0, 1.5], [2.0, 0.0]])
+    for tensor in (x.to_sparse(), x.half(), x.bfloat16(), x.to(torch.float8_e4m3fn), x.clone().requires_grad_()):
+        torch.save(tensor, tmp_path / "f.pt")
+        assert read(tmp_path / "f.pt")[0] == x.tolist()
+    torch.save([x], tmp_path / "f.pt")
+    with pytest.raises(ValueError, match=r"expected arrays or tensors by name, or one tensor. Save them so"):
+        tc.read_table(tmp_path / "f.pt")
+    np.savez(tmp_path / "f.npz", X=x.numpy(), w=np.array(["u", "v"]))
+    with pytest.raises(ValueError, match="weights: 'w' holds <U1; expected numbers"):
+        tc.read_table(tmp_path / "f.npz", weights="w")
 
 
 def test_only_the_array_asked_for_is_read(tmp_path, monkeypatch):

@@ -38,7 +38,7 @@ IN_WORDS = {
     "Pass float64 samples": "Use a file with float64 numbers",
     "weights_are='counts'": "--weights-are counts",
 }
-FLAGS = {"features": "--columns", "source": "DATA", "rows": "DATA", "samples": "--samples"}
+FLAGS = {"features": "--columns", "source": "DATA", "rows": "DATA", "samples": "--samples", "y": "--label"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

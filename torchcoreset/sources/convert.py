@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from inspect import isgeneratorfunction
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from torch import Generator, Tensor, nn
 from torch.distributions import Distribution
@@ -11,15 +11,13 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 from ..errors import warn_user
 from ..tensors import LISTS, is_array
 from .batches import LoaderSource, RowBatches, StreamSource
-from .files import Roles, Table, is_key, is_table, table_of
+from .files import Roles, Table, WeightsAre, held_by_name, is_key, is_table, table_of
 from .layout import Key, Layout
 from .rows import float_tensor, is_rows
 from .rows import is_table as is_table_of_numbers
 from .samplers import CallableSource, DistributionSource
 from .source import Source
 from .tables import DatasetSource, RandomAccessSource, RepeatedRows, TensorSource
-
-WeightsAre = Literal["importance", "counts"]
 
 _KINDS = (
     "a tensor, an array, a DataFrame, lists of numbers, a torch Dataset or DataLoader, a torch Distribution, "
@@ -194,4 +192,4 @@ def _is_dataset(source: Any) -> bool:
 def _unknown(source: Any) -> TypeError:
     if isinstance(source, type):
         return TypeError(f"source: got the class {source.__name__}; expected an instance of it, or {_KINDS}.")
-    return TypeError(f"source: got {type(source).__name__}; expected {_KINDS}.")
+    return TypeError(f"source: got {type(source).__name__}; expected {_KINDS}.{held_by_name(source)}")

@@ -42,6 +42,8 @@ class ArrayReader(Reader):
         shape = tuple(array.shape)
         if not shape or np.dtype(array.dtype).names is not None:
             raise ValueError(f"source: {name} holds no plain table; expected an array of shape (rows, d) or (rows,).")
+        if not math.isfinite(shape[0]):  # of Dask
+            raise ValueError(f"source: {name} does not know its rows; expected it to: call `compute_chunk_sizes()`.")
         if shape[0] == 0:
             raise ValueError(f"source: {name} has no rows; expected at least one.")
         self.shape, self.dtype = shape, np.dtype(array.dtype)
@@ -79,13 +81,19 @@ class ArrayReader(Reader):
 
     def _chosen(self, rows: Any, columns: Sequence[str]) -> NDArray[Any]:
         array = np.array(rows)  # a view of a map would follow later changes of the file
-        return array if len(columns) == len(self.kinds) else array[:, [int(column[1:]) for column in columns]]
+        return array if list(columns) == list(self.kinds) else array[:, [int(column[1:]) for column in columns]]
 
 
 def is_lazy_array(data: Any) -> bool:
     """Whether this is an array of another library that is sliced on disk, or computed in chunks: h5py, zarr, Dask."""
     sliced = all(hasattr(data, name) for name in ("shape", "dtype", "chunks", "__getitem__"))
     return sliced and not isinstance(data, (np.ndarray, Tensor, type))
+
+
+def held_by_name(data: Any) -> str:
+    """Of a group of arrays, such as of HDF5, or a dict: which may be passed in its place, in words."""
+    names = [repr(name) for name in data] if hasattr(data, "keys") and hasattr(data, "__iter__") else []
+    return f" It holds {', '.join(names[:6])}: pass one of them, such as data[{names[0]}]." if names else ""
 
 
 def npy_reader(path: Path) -> ArrayReader:
@@ -138,9 +146,10 @@ class NamedArrays:
         """Those of the file that is named; None for anything else."""
         if not isinstance(data, (str, os.PathLike)) or Path(data).suffix.lower() not in ARRAYS:
             return None
-        if not Path(data).is_file():
+        path = Path(data).expanduser()
+        if not path.is_file():
             raise FileNotFoundError(f"source: there is no file {str(data)!r}.")
-        return cls(Path(data))
+        return cls(path)
 
     def reader(self, key: str | None) -> ArrayReader:
         """The array that is the table, held in memory; a sparse matrix as a dense one."""
@@ -152,10 +161,7 @@ class NamedArrays:
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """One array by its name."""
-        held = self._explained(lambda path: read_archive(path, [name]))[name]
-        if isinstance(held, Tensor):
-            held = (wide(held) if held.is_floating_point() else held).detach().numpy()
-        return np.asarray(held)
+        return np.asarray(self._explained(lambda path: _plain(read_archive(path, [name])[name])))
 
     def _explained(self, read: Callable[[Path], Any]) -> Any:
         try:
@@ -163,7 +169,10 @@ class NamedArrays:
         except ImportError:
             raise
         except Exception as error:  # zip, zlib, pickle, numpy and torch raise errors of many kinds for a damaged file
-            raise ValueError(f"source: {self.name} is not a {self._path.suffix} file of plain arrays.") from error
+            raise ValueError(
+                f"source: {self.name} is not a {self._path.suffix} file of plain arrays; expected arrays or tensors by "
+                "name, or one tensor. Save them so, without other objects."
+            ) from error
 
     def main(self, key: str | None) -> str:
         """The name of the array that is the table: the one asked for, the usual one, or the only one."""
@@ -174,7 +183,9 @@ class NamedArrays:
         usual = [name for name in USUAL if name in self.names]
         if usual or len(self.names) == 1:
             return (usual or self.names)[0]
-        shown = ", ".join(self.names[:20]) or "none"
+        if not self.names:
+            raise ValueError(f"source: {self.name} holds no arrays; expected arrays or tensors by name.")
+        shown = ", ".join(self.names[:20])
         raise ValueError(f"source: {self.name} holds the arrays {shown}; say which one by key=... of `read_table`.")
 
     @property
@@ -193,3 +204,11 @@ class NamedArrays:
         except Exception as error:
             raise ValueError(f"source: {self.name} is not a whole sparse matrix by scipy.sparse.") from error
         return array
+
+
+def _plain(held: Any) -> Any:
+    """What an archive holds under one name, for NumPy; a sparse tensor as a dense one."""
+    if not isinstance(held, Tensor):
+        return held
+    dense = held.detach().to_dense()
+    return (wide(dense) if dense.is_floating_point() else dense).numpy()

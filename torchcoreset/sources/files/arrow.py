@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from .reader import Kind, Reader, pyarrow
+from .reader import NUMBERS, Kind, Reader, pyarrow
 
 LAZY_ROWS = 1 << 14  # of a block, where the library leaves the choice
 
@@ -169,11 +169,15 @@ def memory_reader(frame: Any) -> LazyReader:
     """A reader of a table in memory, as one block."""
     arrow, name = pyarrow("pyarrow", f"a {type(frame).__name__}"), type(frame).__name__
     if not _is_pandas(frame):
-        held = arrow.table(frame)
+        try:
+            held = arrow.table(frame)
+        except arrow.ArrowException as error:
+            raise ValueError(f"source: the {name} has no columns, or of a type that Arrow lacks; cast them.") from error
     else:
         columns = {}
         for place, column in enumerate(frame.columns):
             values = frame.iloc[:, place]
+            values = values.sparse.to_dense() if hasattr(values, "sparse") else values
             try:
                 columns[str(column)] = arrow.Array.from_pandas(values)
             except (arrow.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -314,7 +318,7 @@ def kind_of(kind: Any) -> Kind:
     if types.is_dictionary(kind):
         return kind_of(kind.value_type)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        return "vector" if kind_of(kind.value_type) in ("number", "whole") else "other"
+        return "vector" if kind_of(kind.value_type) in NUMBERS else "other"
     for found, tests in _KINDS.items():
         if any(getattr(types, test, lambda _: False)(kind) for test in tests):
             return found

@@ -17,10 +17,12 @@ from ..layout import Key
 from ..rows import float_tensor, shaped_rows
 from .arrays import ArrayReader
 from .arrow import kind_of
-from .reader import Reader, pyarrow
+from .dialect import is_number
+from .reader import NUMBERS, Reader, pyarrow
 
 DateUnit = Literal["seconds", "hours", "days", "years"]
 SECONDS: dict[str, float] = {"seconds": 1.0, "hours": 3600.0, "days": 86400.0, "years": 365.2425 * 86400.0}
+TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # of a second, by Arrow's units of time
 MOST_CATEGORIES = 1000  # of a column; more are refused: each becomes a column of its own
 COUNTED = 10  # rows at the beginning in which a column of whole numbers that counts them is noticed
 NOT_CHOSEN = "not chosen"  # why a column is left out where others were asked for
@@ -117,6 +119,8 @@ def choose(reader: Reader, roles: Roles) -> Chosen:
         return None if key is None else column_named(names, key, argument, reader.name)
 
     label, weights, id_ = (named(getattr(roles, role), role) for role in ("label", "weights", "id"))
+    if weights is not None and reader.kinds[weights] not in NUMBERS:
+        raise ValueError(f"weights: {weights!r} of {reader.name} holds {reader.kinds[weights]}; expected numbers.")
     one_hot = _apart(reader, roles.one_hot)
     if roles.dates is not None:
         check_name(roles.dates, "dates", get_args(DateUnit))
@@ -126,6 +130,8 @@ def choose(reader: Reader, roles: Roles) -> Chosen:
     else:
         keys = roles.features if isinstance(roles.features, (tuple, list)) else (roles.features,)
         taken = [column_named(names, key, "features", reader.name) for key in keys]
+        if doubled := [name for name in taken if taken.count(name) > 1]:
+            raise ValueError(f"features: {doubled[0]!r} is named twice; expected each column once.")
         left_out |= {name: NOT_CHOSEN for name in names if name not in taken and name not in left_out}
     for role, name in (("label", label), ("weights", weights), ("id", id_)):
         if name in taken:
@@ -134,6 +140,10 @@ def choose(reader: Reader, roles: Roles) -> Chosen:
             left_out.pop(name, None)
     if not taken:
         raise ValueError(f"features: {reader.name} has no columns but label, weights and ids; expected features.")
+    if roles.one_hot is not True and not isinstance(roles.one_hot, float):
+        for name in one_hot:
+            if name not in taken:
+                raise ValueError(f"one_hot: {name!r} is not among the features; expected it there.")
     _check_kinds(reader, taken, one_hot, roles)
     features = [_feature(reader, name, one_hot.get(name), roles) for name in taken]
     return Chosen(tuple(features), label, weights, id_, {k: v for k, v in left_out.items() if k not in taken})
@@ -192,6 +202,10 @@ def _apart(reader: Reader, one_hot: OneHot | None) -> dict[str, float]:
     if one_hot is None or one_hot is False:
         return {}
     text = [name for name, kind in reader.kinds.items() if kind == "text"]
+    if isinstance(one_hot, int) and one_hot is not True:
+        raise ValueError(
+            f"one_hot: got {one_hot}, which may be a column or a distance; expected [{one_hot}] or {float(one_hot)}."
+        )
     if one_hot is True or isinstance(one_hot, float):
         found = dict.fromkeys(text, float(one_hot))
     else:
@@ -201,6 +215,10 @@ def _apart(reader: Reader, one_hot: OneHot | None) -> dict[str, float]:
     for name, apart in found.items():
         if not 0 < apart < math.inf:
             raise ValueError(f"one_hot: got {apart!r} for {name!r}; expected a distance of two categories above 0.")
+        if reader.kinds[name] in ("vector", "date", "other"):
+            raise ValueError(
+                f"one_hot: {name!r} holds {reader.kinds[name]}; expected text, or numbers that name kinds."
+            )
     return found
 
 
@@ -210,13 +228,13 @@ def _feature(reader: Reader, name: str, apart: float | None, roles: Roles) -> Fe
         return Feature(name, tuple(known), apart)
     if apart is not None:
         compute = pyarrow("pyarrow.compute", reader.name)
-        found = compute.unique(reader.column(name)).to_pylist()
+        found = compute.unique(_as_text(reader.column(name))).to_pylist()
         if len(found) > MOST_CATEGORIES:
             raise ValueError(
                 f"one_hot: {name!r} has {len(found):,} categories; expected at most {MOST_CATEGORIES:,}. "
                 "If it names the rows, it is their id."
             )
-        return Feature(name, tuple(sorted(str(category) for category in found if category is not None)), apart)
+        return Feature(name, tuple(sorted(category for category in found if category is not None)), apart)
     return Feature(name, unit=SECONDS[roles.dates] if roles.dates is not None and reader.kinds[name] == "date" else 0.0)
 
 
@@ -238,48 +256,65 @@ def _check_kinds(reader: Reader, taken: Sequence[str], one_hot: Mapping[str, flo
         text = next(name for name, kind in odd.items() if kind == "text")
         remedies.append(
             f"Is {text!r} a label, an id or a category? Then pass label={text!r}, id={text!r} or one_hot={text!r}."
+            + _example(reader, text)
         )
     if "dates" in odd.values():
         remedies.append("Take dates as numbers: dates='days'.")
-    if not numbers:
+    if not numbers and "text" in odd.values():
         remedies.append("If the columns are separated otherwise, pass separator=...")
     raise ValueError(
-        f"features: {reader.name} has columns that are not numbers: {found}. {' '.join(filter(None, remedies))} "
-        "`read_table` takes all of these."
+        f"features: {reader.name} has columns that are not numbers: {found}. {' '.join(filter(None, remedies))}"
+        + " `read_table` takes all of these." * any(remedies)
     )
+
+
+def _example(reader: Reader, name: str) -> str:
+    """The first text of a column that is no number: it may stand for a missing value, or carry a unit."""
+    head = _as_text(next(iter(reader.blocks([0], [name]))).column(name)).to_pylist()
+    odd = next((value for value in head if value and not is_number(value)), None)
+    return f" If {odd[:40]!r} in it is a missing value or carries a unit, mend it." if odd else ""
 
 
 def _numbers(column: Any, feature: Feature, where: str) -> Tensor:
     """One column as (rows, 1), or (rows, k) for vectors and categories."""
     compute = pyarrow("pyarrow.compute", where)
+    if feature.categories is not None:
+        return _one_hot(column, feature, where)
     if str(column.type).startswith("dictionary"):
         column = column.cast(column.type.value_type)
     kind = kind_of(column.type)
-    if feature.categories is not None:
-        return _one_hot(column, feature, where)
     if feature.unit:
         column, kind = _dates(column, feature.unit), "number"
     rows, values, inner = len(column), column, column.type
     if kind == "vector":
         lengths = compute.unique(compute.list_value_length(column)).to_pylist()
-        if len(lengths) != 1 or lengths[0] is None:
-            raise ValueError(f"{where}: got lists of several lengths; expected vectors of one length. Pad or cut them.")
+        if len(lengths) != 1 or not lengths[0]:
+            found = "lists of several lengths" if len(lengths) > 1 else "empty lists"
+            raise ValueError(f"{where}: got {found}; expected vectors of one length. Pad or cut them.")
         values, inner = compute.list_flatten(column), column.type.value_type
     elif kind not in ("number", "whole", "bool"):
         raise ValueError(f"{where}: got {kind}; expected numbers. Encode it or leave it out.")
     # Decimals become objects in NumPy, and so do bits with gaps.
-    if kind == "bool" or "decimal" in str(inner):
-        values = values.cast("uint8" if kind == "bool" else "float64")
+    each = kind_of(inner)
+    if each == "bool" or "decimal" in str(inner):
+        values = values.cast("uint8" if each == "bool" else "float64")
     array = np.asarray(values)
-    if kind_of(inner) == "whole" and array.dtype.kind == "f" and array.size:  # of a column with gaps, which are NaN
+    if each == "whole" and array.dtype.kind == "f" and array.size:  # of a column with gaps, which are NaN
         check_whole(torch.from_numpy(np.nan_to_num(array)), where)
     return float_tensor(array.reshape(rows, -1), where)
+
+
+def _as_text(column: Any) -> Any:
+    """Categories as text, also those that are numbers or booleans."""
+    if "values=string_view" in str(column.type):  # of Polars; Arrow does not decode them
+        return pyarrow("pyarrow", "categories").array(column.to_pylist(), "string")
+    return column.cast(getattr(column.type, "value_type", column.type)).cast("string")
 
 
 def _one_hot(column: Any, feature: Feature, where: str) -> Tensor:
     arrow, compute = pyarrow("pyarrow", where), pyarrow("pyarrow.compute", where)
     assert feature.categories is not None
-    column = column.cast(arrow.string())
+    column = _as_text(column)
     found = compute.index_in(column, arrow.array(feature.categories, arrow.string()))
     new = compute.unique(column.filter(compute.and_(compute.is_null(found), compute.is_valid(column)))).to_pylist()
     if new:
@@ -295,11 +330,9 @@ def _one_hot(column: Any, feature: Feature, where: str) -> Tensor:
 def _dates(column: Any, unit: float) -> Any:
     """Numbers of `unit` seconds since 1970, or since midnight for times of the day, or the length of a duration."""
     arrow, compute = pyarrow("pyarrow", "dates"), pyarrow("pyarrow.compute", "dates")
-    types = arrow.types
-    if types.is_date(column.type) or types.is_timestamp(column.type):
-        column = column.cast(arrow.timestamp("us", getattr(column.type, "tz", None)))
-    elif types.is_duration(column.type):
-        column = column.cast(arrow.duration("us"))
-    else:
+    if arrow.types.is_date(column.type):
+        column = column.cast(arrow.timestamp("s"))
+    elif arrow.types.is_time32(column.type):
         column = column.cast(arrow.time64("us"))
-    return compute.divide(column.cast(arrow.int64()).cast(arrow.float64()), 1e6 * unit)
+    # Not checked: that float64 rounds nanoseconds, or the ticks of distant years, is no loss.
+    return compute.divide(column.cast(arrow.int64()).cast(arrow.float64(), safe=False), TICKS[column.type.unit] * unit)

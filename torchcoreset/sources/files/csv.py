@@ -18,6 +18,7 @@ from .arrow import chosen, kinds_of
 from .dialect import Dialect, dialect_of, is_number, opened_text, plain_number, widths_differ
 from .reader import NUMBERS, Reader, pyarrow
 
+BLOCK = 1 << 20  # bytes; more where the first line is longer, and a later line that does not fit is an error
 _UNNAMED = re.compile(r"(Unnamed: \d+(\.\d+)*|__index_level_\d+__)?")  # what pandas and R make of row labels
 
 
@@ -43,6 +44,8 @@ class CsvReader(Reader):
         self._lengths: list[int] | None = None
         self._as_text: set[str] = set()
         self._dialect, findings = dialect_of(path, asked)
+        with opened_text(path, self._dialect) as file:
+            self._block = max(BLOCK, 8 * len(next(file, "")))
         schema, head = self._head()
         if asked.encoding is None and any(kind == "binary" for kind in schema.types):  # no UTF-8 beyond the first lines
             self._dialect = replace(self._dialect, encoding="latin-1")
@@ -51,22 +54,25 @@ class CsvReader(Reader):
         if head is None or head.num_rows == 0:
             raise ValueError(f"source: {path.name} has no rows; expected at least one.")
         names = [name.strip() for name in schema.names]
+        empty = {k for k, name in enumerate(names) if k and not name}  # as spreadsheets write on the right
+        names = [f"Unnamed: {k}" if k in empty else name for k, name in enumerate(names)]
         bare = [k for k, name in enumerate(names) if _UNNAMED.fullmatch(name)]
         for place in bare:
-            if place and not names[place] and schema.field(place).type != "null":
+            if place in empty and schema.field(place).type != "null":
                 raise ValueError(
                     f"source: column {place} (counted from 0) of {path.name} has no name in the first line; expected "
                     "one. Name it, or pass header=False to `read_table` if the first line is a row."
                 )
             findings.append(
                 f"column {place} of {path.name} has no name and was left out"
-                + (", as row labels" if place == 0 else ", since it is empty" if not names[place] else "")
+                + (", as row labels" if place == 0 else ", since it is empty" if place in empty else "")
             )
         schema = pyarrow("pyarrow", path.name).schema(
             [field.with_name(name) for field, name in zip(schema, names, strict=True)]
         )
         self._raw = dict(zip(names, head.schema.names, strict=True))
         self.kinds, self.findings = kinds_of(schema), tuple(findings)
+        self._dates = {field.name: field.type for field in schema if self.kinds[field.name] == "date"}
         self.index = tuple(names[k] for k in bare)
         self._as_text = self._numbers_as_text(head)
         self.kinds.update(dict.fromkeys(self._as_text, "number"))
@@ -118,6 +124,7 @@ class CsvReader(Reader):
         raw = None if columns is None else [self._raw[name] for name in columns]
         return {
             "read_options": reader.ReadOptions(
+                block_size=self._block,
                 autogenerate_column_names=not dialect.header,
                 encoding=(dialect.encoding or "utf8").replace("utf-8", "utf8"),
             ),
@@ -172,15 +179,20 @@ class CsvReader(Reader):
             how = f" ({self._dialect})" if str(self._dialect) else ""
             return (
                 f"{self.name} cannot be read as a table{how}: {odd}. Mend the line, or pass separator=... or quote=... "
-                "to `read_table`."
+                "to `read_table`. Lines above the names of the columns have to go, and row labels need a name too."
             )
-        places = {list(self.kinds).index(name): name for name in columns if self.kinds[name] in NUMBERS}
+        places = {list(self.kinds).index(name): name for name in columns if self.kinds[name] in (*NUMBERS, "date")}
         with opened_text(self._path, self._dialect) as file:
             reader = csv.reader(file, delimiter=self._dialect.separator or ",", quotechar=self._dialect.quote)
             for number, row in enumerate(reader):
+                if sum(map(len, row)) > self._block:
+                    return (
+                        f"{self.name}, line {reader.line_num}: has more than {self._block:,} characters. Shorten it, "
+                        "or save the table as .parquet."
+                    )
                 for place, name in places.items() if row and (number or not self._dialect.header) else ():
                     if not self._fits(row[place], name):
-                        expected = "true or false" if self.kinds[name] == "bool" else "a number"
+                        expected = {"bool": "true or false", "date": "a date"}.get(self.kinds[name], "a number")
                         return (
                             f"{self.name}, line {reader.line_num}, column {name!r}: got {row[place][:40]!r}; expected "
                             f"{expected}, as in the lines before. Mend it, or leave the column out."
@@ -193,6 +205,12 @@ class CsvReader(Reader):
     def _fits(self, text: str, name: str) -> bool:
         if self.kinds[name] == "bool":
             return text.lower() in ("true", "false", "0", "1", "")
+        if name in self._dates and text and text not in _MISSING:
+            arrow = pyarrow("pyarrow", self.name)
+            try:
+                return arrow.scalar(text).cast(self._dates[name]) is not None
+            except arrow.ArrowException:
+                return False
         return not text.strip() or text in _MISSING or is_number(plain_number(text, self._dialect))
 
 

@@ -21,8 +21,10 @@ SEPARATORS = (",", ";", "\t", "|")
 _COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 _POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 _GROUPED = {
-    mark: re.compile(rf"[+-]?[1-9]\d{{0,2}}({re.escape(mark)}\d{{3}})+([.,]\d+)?") for mark in (",", ".", " ", "'")
-}
+    mark: re.compile(rf"[+-]?[1-9]\d{{0,2}}({re.escape(mark)}\d{{3}})+([.,]\d+)?")
+    for mark in (",", ".", " ", "'", "\u00a0", "\u202f")
+}  # the last two are spaces at which no line breaks, as French and Swiss programs write
+csv.field_size_limit(max(csv.field_size_limit(), 1 << 30))  # 131,072 characters are less than what a field may hold
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +34,7 @@ class Dialect:
     Attributes:
         separator: between columns, one character.
         decimal: the mark within numbers, "." or ",".
-        thousands: the mark between groups of three digits: ",", ".", " " or "'"; "" for none.
+        thousands: the mark between groups of three digits: ",", ".", "'" or a space; "" for none.
         quote: around fields that hold a separator, one character.
         encoding: of the text, such as "utf-8" or "latin-1".
         header: whether the first line names the columns.
@@ -101,7 +103,7 @@ def dialect_of(path: Path, asked: Dialect) -> tuple[Dialect, list[str]]:
     assert asked.encoding is not None
     text = head.decode(asked.encoding, errors="replace").removeprefix("\ufeff").replace("\0", "")
     lines = text.splitlines()
-    lines = [line for line in lines[: max(1, len(lines) - (len(head) == HEAD))] if line.strip()][:LOOKED_AT]
+    lines = [line for line in lines[: max(1, len(lines) - (len(head) >= HEAD))] if line.strip()][:LOOKED_AT]
     if not lines:
         raise ValueError(f"source: {path.name} has no rows that can be read; expected a table.")
     if asked.quote is None:
@@ -109,7 +111,9 @@ def dialect_of(path: Path, asked: Dialect) -> tuple[Dialect, list[str]]:
             asked, quote="'" if '"' not in text and re.search(r"(^|[,;\t])'[^']*'([,;\t]|$)", text) else '"'
         )
     if asked.separator is None:
-        asked = replace(asked, separator="\t" if ".tsv" in path.suffixes else _separator(lines, asked, path))
+        asked = replace(
+            asked, separator="\t" if ".tsv" in path.suffixes and "\t" in text else _separator(lines, asked, path)
+        )
     rows = list(csv.reader(lines, delimiter=asked.separator or ",", quotechar=asked.quote))
     asked = _marks(path, [field.strip() for row in rows for field in row], asked, findings)
     if asked.header is None:
@@ -146,7 +150,10 @@ def _head(path: Path) -> bytes:
     arrow = pyarrow("pyarrow", path.name)
     try:
         with arrow.input_stream(str(path)) as stream:  # which also decompresses
-            return bytes(stream.read(HEAD) or b"")
+            head = bytes(stream.read(HEAD) or b"")
+            while head.count(b"\n") < 2 and (more := stream.read(max(HEAD, len(head)))):  # lines of many columns
+                head += more
+            return head
     except (arrow.ArrowException, OSError) as error:
         raise ValueError(
             f"source: {path.name} has no rows that can be read: it is damaged, or not compressed as its name says."
@@ -160,7 +167,7 @@ def _encoding(head: bytes) -> str:
         head.decode("utf-8")
     except UnicodeDecodeError as error:
         # A character that the end of the head cuts in two is no fault.
-        return "utf-8" if error.start >= len(head) - 4 and len(head) == HEAD else "latin-1"
+        return "utf-8" if error.start >= len(head) - 4 and len(head) >= HEAD else "latin-1"
     return "utf-8"
 
 
@@ -209,12 +216,13 @@ def _marks(path: Path, values: Sequence[str], asked: Dialect, findings: list[str
                 )
             thousands = ","
         else:
-            thousands = next((mark for mark in (" ", "'") if mark in plain), "")
+            thousands = next((mark for mark in _GROUPED if mark in plain and mark not in ",."), "")
         if thousands == decimal:
             thousands = ""
         if thousands:
             findings.append(f"{thousands!r} in the numbers of {path.name} was read as the mark of thousands")
     if decimal is None:
+        values = [value.replace(thousands, "") for value in values]
         commas_only = any(_COMMA.fullmatch(value) for value in values) and not any(map(_POINT.fullmatch, values))
         decimal = "," if thousands == "." or (thousands != "," and commas_only) else "."
     return replace(asked, decimal=decimal, thousands=thousands)

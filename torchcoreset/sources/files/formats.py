@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from ...errors import nearest
 from .arrays import ARRAYS, npy_reader
@@ -83,7 +84,10 @@ def files_of(source: Any) -> list[tuple[Path, dict[str, Any]]]:
     """
     if isinstance(source, (list, tuple)):
         return [file for part in source for file in files_of(part)]
+    source = os.path.expanduser(source)
     path = Path(source)
+    if "://" in source:
+        raise ValueError(f"source: got the address {source!r}; expected a file. Download it, or pass a frame of it.")
     if path.is_file():
         return [(path, {})]
     if str(source) and path.is_dir():
@@ -111,7 +115,10 @@ def files_of(source: Any) -> list[tuple[Path, dict[str, Any]]]:
 
 def _with_keys(files: Sequence[Path], folder: Path) -> list[tuple[Path, dict[str, Any]]]:
     """Hive partitions: the folders key=value on the way to each file, whole numbers where all values are."""
-    keys = [dict(part.split("=", 1) for part in file.relative_to(folder).parent.parts if "=" in part) for file in files]
+    keys = [
+        dict(unquote(part).split("=", 1) for part in file.relative_to(folder).parent.parts if "=" in part)
+        for file in files
+    ]
     if len({tuple(one) for one in keys}) > 1:
         odd = next(file for file, one in zip(files, keys, strict=True) if tuple(one) != tuple(keys[0]))
         raise ValueError(

@@ -150,8 +150,16 @@ class FileSource(BlockSource):
         self.columns = titles_of(reader, self._features, head.shape[1])
 
     def _blocks(self, wanted: list[int]) -> Iterator[Tensor]:
-        for block in self._reader.blocks(wanted, self._names):
-            yield rows_of(block, self._features, self.name, self._flatten).to(self._dtype)
+        found = self._reader.blocks(wanted, self._names)
+        for number in wanted:
+            block, expected = next(found, None), int(self.starts[number + 1] - self.starts[number])
+            rows = None if block is None else rows_of(block, self._features, self.name, self._flatten)
+            if rows is None or len(rows) != expected:
+                raise ValueError(
+                    f"source: {self.name} has changed since it was opened: got {0 if rows is None else len(rows)} rows "
+                    f"where it had {expected}. Open it anew, or save or collect it first."
+                )
+            yield rows.to(self._dtype)
 
     def _order(self, generator: Generator) -> list[int]:
         return self._reader.order(generator)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from ...errors import warn_user
-from ...tensors import check_finite
+from ...tensors import check_finite, check_name
 from ..layout import Key
 from ..tables import RandomAccessSource, RepeatedRows, TensorSource, fingerprint_of
-from .arrays import ArrayReader, InMemory, NamedArrays, is_lazy_array
+from .arrays import ArrayReader, InMemory, NamedArrays, held_by_name, is_lazy_array
 from .arrow import in_memory, is_lazy, lazy_reader, memory_reader
 from .columns import NOT_CHOSEN, DateUnit, OneHot, Roles, choose, counting, is_key, plain_array, rows_of, titles_of
 from .dialect import Dialect
@@ -23,6 +23,7 @@ from .formats import is_path, is_text, reader_of
 from .reader import Reader
 from .source import FileSource
 
+WeightsAre = Literal["importance", "counts"]
 SHOWN = 6  # names in a note; of more the number is said
 PLAIN = Dialect()
 
@@ -91,7 +92,7 @@ def read_table(
     *,
     label: Key | None = None,
     weights: Any = None,
-    weights_are: Literal["importance", "counts"] = "importance",
+    weights_are: WeightsAre = "importance",
     id: Key | None = None,
     one_hot: OneHot | None = None,
     dates: DateUnit | None = None,
@@ -157,6 +158,9 @@ def read_table(
     dialect = Dialect(
         separator=separator, decimal=decimal, thousands=thousands, quote=quote, encoding=encoding, header=header
     )
+    check_name(weights_are, "weights_are", get_args(WeightsAre))
+    if weights is None and weights_are == "counts":
+        raise ValueError("weights_are: got 'counts' without weights; expected them, one for each row.")
     column, mass = (weights, None) if is_key(weights) else (None, weights)
     roles = Roles(features=features, label=label, weights=column, id=id, one_hot=one_hot, dates=dates)
     table = table_of(data, roles, mass, dialect, key, flatten=flatten, counts=weights_are == "counts")
@@ -221,7 +225,10 @@ def _reader(data: Any, dialect: Dialect) -> Reader:
         return lazy_reader(data)
     if is_lazy_array(data):
         return ArrayReader(type(data).__name__, InMemory(data), by_row=False)
-    raise TypeError(f"data: got {type(data).__name__}; expected a path, a DataFrame, or another table of columns.")
+    raise TypeError(
+        f"data: got {type(data).__name__}; expected a path, a DataFrame, or another table of columns; "
+        f"`as_source` takes tensors, arrays and lists.{held_by_name(data)}"
+    )
 
 
 def _table(
@@ -243,7 +250,9 @@ def _table(
         if (name := getattr(chosen, role)) is not None:
             found[role] = name, reader.numbers(name) if role == "weights" else reader.column(name)
     if "weights" in found:
-        mass = np.asarray(found["weights"][1], dtype=np.float64)
+        mass = np.asarray(found["weights"][1])
+        if mass.dtype.kind not in "iufb":
+            raise ValueError(f"weights: {found['weights'][0]!r} holds {mass.dtype}; expected numbers.")
     if not reader.lengths:
         raise ValueError(f"source: {reader.name} has no rows; expected at least one.")
     source: RandomAccessSource
