@@ -46,9 +46,8 @@ def path(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(file_source, "POOL_ELEMENTS", 400)
     monkeypatch.setattr(file_arrays, "BLOCK_ELEMENTS", 100)
     if request.param == "csv":
-        pyarrow_csv = pytest.importorskip("pyarrow.csv", reason="reading CSV files needs pyarrow")
-        plain = pyarrow_csv.ReadOptions
-        monkeypatch.setattr(pyarrow_csv, "ReadOptions", lambda **options: plain(block_size=1000, **options))
+        pytest.importorskip("pyarrow.csv", reason="reading CSV files needs pyarrow")
+        monkeypatch.setattr("torchcoreset.sources.files.csv.BLOCK", 1000)
     return write(tmp_path, request.param)
 
 

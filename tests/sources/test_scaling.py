@@ -75,6 +75,7 @@ def test_columns_that_do_not_spread():
     [
         ("none", "scale: got 'none'; expected one of 'standard', 'robust', 'whiten'"),
         ([1.0], r"scale: got numbers of shape \(1,\); expected \(3,\)"),
+        ([1.0, 2.0, 0.0], r"scale: got the unit 0; expected \(3,\), a positive unit"),
         ([1.0, 0.0, 1.0], "a positive unit"),
         ([1.0, np.nan, 1.0], "a positive unit"),
     ],

@@ -95,9 +95,11 @@ class Scaling:
     def _given(cls, source: Source, units: Any) -> Scaling:
         unit = float_tensor(units, "scale").to("cpu", torch.float64)
         width = source.dimension or source.draw(1, make_generator(0)).shape[1]
-        if unit.shape != (width,) or not bool(((unit > 0) & unit.isfinite()).all()):
+        odd = unit[~((unit > 0) & unit.isfinite())]
+        if unit.shape != (width,) or len(odd):
+            found = f"numbers of shape {tuple(unit.shape)}" if unit.shape != (width,) else f"the unit {odd[0]:g}"
             raise ValueError(
-                f"scale: got numbers of shape {tuple(unit.shape)}; expected ({width},), a positive unit a column, "
+                f"scale: got {found}; expected ({width},), a positive unit a column, "
                 f"or one of {', '.join(map(repr, get_args(How)))}."
             )
         return cls("numbers", torch.zeros_like(unit), unit)
