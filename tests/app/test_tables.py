@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,11 @@ def test_folders_and_patterns(capsys):
         code, record, said = ask(capsys, f"build {data} --size 4 --out c{k}.npz")
         assert (code, record["rows"]) == (0, 720)
         assert "720 rows, 2 features" in said
+    assert main(["build", "parts/*.parquet", "--size", "4", "--hold-out", "0.5", "--out", "my c.npz"]) == 0
+    command = capsys.readouterr().out.split("next     torchcoreset ")[1].split("   (")[0]
+    assert command == "certify 'my c.npz' 'parts/*.parquet'"
+    assert main(shlex.split(command)) == 0
+    capsys.readouterr()
     assert ask(capsys, "build parts/*.csv --size 4 --out d.npz")[0] == 2
 
 

@@ -283,7 +283,7 @@ def test_dialects_are_said(tmp_path, content, how, rows):
         ("a,b\n1,2\n", {"decimal": ",", "thousands": ","}, "thousands: got ',', which is the decimal mark too"),
         ("a\n" + "1\n" * 600_000 + "oops\n", {}, "f.csv, line 600002, column 'a': got 'oops'; expected a number"),
         ("a,b\n" + "1,True\n" * 200_000 + "1,maybe\n", {}, "column 'b': got 'maybe'; expected true or false"),
-        ("a,b\n1,2\n-,3\n", {}, "If '-' in it is a missing value or carries a unit, mend it"),
+        ("a,b\n1,2\n-,3\n", {}, "If '-' in it is a missing value, or a number with a unit or other marks, mend it"),
         ("a,b\n" + "1,2\n" * 9 + "1," + "x" * 3_000_000, {}, "f.csv, line 11: has more than 1,048,576 characters"),
         ("a,t\n" + "1,2\n" * 300_000 + "\u00e9,4\n", {}, "line 300002, column 'a': got '\u00e9'; expected a number"),
         ("a\n1\n9007199254740993\n", {}, "column 'a': got whole numbers of up to 9.01e.15; expected them below 2.53"),

@@ -269,10 +269,10 @@ def _check_kinds(reader: Reader, taken: Sequence[str], one_hot: Mapping[str, flo
 
 
 def _example(reader: Reader, name: str) -> str:
-    """The first text of a column that is no number: it may stand for a missing value, or carry a unit."""
+    """The first text of a column that is no number: it may stand for a missing value, or be a number with a unit."""
     head = _as_text(next(iter(reader.blocks([0], [name]))).column(name)).to_pylist()
     odd = next((value for value in head if value and not is_number(value)), None)
-    return f" If {odd[:40]!r} in it is a missing value or carries a unit, mend it." if odd else ""
+    return f" If {odd[:40]!r} in it is a missing value, or a number with a unit or other marks, mend it." if odd else ""
 
 
 def _numbers(column: Any, feature: Feature, where: str) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from importlib.metadata import version
 from typing import Any
@@ -64,7 +65,8 @@ def outcome_of(job: Job, record: dict[str, Any], converged: bool) -> Outcome:
         lines.append(f"  class {label}: {found['points']} points, W{settings.p:g} = {found['distance']:.4g}")
     lines.append(f"written  {', '.join(filter(None, (settings.out, settings.plot, settings.assignment)))}")
     if settings.hold_out:
-        lines.append(f"next     torchcoreset certify {settings.out} {settings.data}   (on the rows held out)")
+        command = shlex.join(["torchcoreset", "certify", str(settings.out), settings.data])  # a shell expands patterns
+        lines.append(f"next     {command}   (on the rows held out)")
     short = not converged and settings.algorithm != "sgd"  # which takes the steps that it is given
     if short:
         lines.append("The steps ran out while the value may still fall: allow more (--steps), or a larger --tolerance.")
