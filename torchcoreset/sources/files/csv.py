@@ -15,7 +15,7 @@ import torch
 
 from ...tensors import check_whole
 from .arrow import chosen, kinds_of
-from .dialect import Dialect, dialect_of, is_number, opened_text, plain_number, widths_differ
+from .dialect import Dialect, dialect_of, is_number, long_fields, opened_text, plain_number, widths_differ
 from .reader import NUMBERS, Reader, pyarrow
 
 BLOCK = 1 << 20  # bytes; more where the first line is longer, and a later line that does not fit is an error
@@ -182,7 +182,7 @@ class CsvReader(Reader):
                 "to `read_table`. Lines above the names of the columns have to go, and row labels need a name too."
             )
         places = {list(self.kinds).index(name): name for name in columns if self.kinds[name] in (*NUMBERS, "date")}
-        with opened_text(self._path, self._dialect) as file:
+        with opened_text(self._path, self._dialect) as file, long_fields():
             reader = csv.reader(file, delimiter=self._dialect.separator or ",", quotechar=self._dialect.quote)
             for number, row in enumerate(reader):
                 if sum(map(len, row)) > self._block:

@@ -24,7 +24,7 @@ _GROUPED = {
     mark: re.compile(rf"[+-]?[1-9]\d{{0,2}}({re.escape(mark)}\d{{3}})+([.,]\d+)?")
     for mark in (",", ".", " ", "'", "\u00a0", "\u202f")
 }  # the last two are spaces at which no line breaks, as French and Swiss programs write
-csv.field_size_limit(max(csv.field_size_limit(), 1 << 30))  # 131,072 characters are less than what a field may hold
+LONGEST = 1 << 30  # characters of a field; the limit of Python's reader, 131,072, is less than what one may hold
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +114,8 @@ def dialect_of(path: Path, asked: Dialect) -> tuple[Dialect, list[str]]:
         asked = replace(
             asked, separator="\t" if ".tsv" in path.suffixes and "\t" in text else _separator(lines, asked, path)
         )
-    rows = list(csv.reader(lines, delimiter=asked.separator or ",", quotechar=asked.quote))
+    with long_fields():
+        rows = list(csv.reader(lines, delimiter=asked.separator or ",", quotechar=asked.quote))
     asked = _marks(path, [field.strip() for row in rows for field in row], asked, findings)
     if asked.header is None:
         asked = replace(asked, header=_titled(path, rows, asked, findings))
@@ -136,6 +137,16 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return "_" not in text
+
+
+@contextmanager
+def long_fields() -> Iterator[None]:
+    """Let Python's reader of CSV take fields of any length; its limit is put back."""
+    limit = csv.field_size_limit(LONGEST)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(limit)
 
 
 @contextmanager
@@ -175,7 +186,8 @@ def _separator(lines: Sequence[str], asked: Dialect, path: Path) -> str:
     """The one that cuts all lines into as many columns, more than one; of several, that with the fewest odd fields."""
     found: list[tuple[int, int, str]] = []
     for order, separator in enumerate(SEPARATORS):
-        rows = list(csv.reader(lines, delimiter=separator, quotechar=asked.quote))
+        with long_fields():
+            rows = list(csv.reader(lines, delimiter=separator, quotechar=asked.quote))
         widths = {len(row) for row in rows if row}
         if max(widths) > 1:
             # Of "1,5;2,5" the commas are decimal commas: the cut at semicolons leaves numbers, with commas or points.
@@ -253,7 +265,7 @@ def _counts(fields: Sequence[str]) -> bool:
 
 def widths_differ(path: Path, dialect: Dialect) -> str | None:
     """Which line has another number of fields than the first, in words; None if none has."""
-    with opened_text(path, dialect) as file:
+    with opened_text(path, dialect) as file, long_fields():
         expected = 0
         reader: Any = csv.reader(file, delimiter=dialect.separator or ",", quotechar=dialect.quote)
         for row in reader:
