@@ -1,5 +1,6 @@
 """The cases of cases_2.md on bounds, light points and limits: the stated input, the stated answer."""
 
+import os
 import warnings
 
 import numpy as np
@@ -7,6 +8,9 @@ import pytest
 import torch
 
 import torchcoreset as tc
+
+# Of 600 draws, one stalls with 95 % probability if one in 200 of all does.
+LIGHT_DRAWS = int(os.environ.get("TORCHCORESET_EXAMPLES", "600"))
 
 
 @pytest.mark.parametrize(("p", "truth"), [(1, 0.1), (1.5, 0.1**1.5), (2, 0.01), (3, 0.001)])
@@ -134,9 +138,9 @@ def test_d07_no_light_weights_stall() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", range(4))
 def test_d07_none_of_many_light_weights_stalls(part: int) -> None:
-    for seed in range(60 + part, 1500, 8):
+    for seed in range(60 + part, LIGHT_DRAWS, 4):
         light(seed)
 
 

@@ -45,12 +45,18 @@ BUILDS: dict[str, tuple[Any, int, dict[str, Any]]] = {
     "fixed_point": (ROWS, 20, {"tolerance": 1e-4}),
     "p=1": (ROWS, 9, {"p": 1, "tolerance": 1e-4}),
     "a part first": (torch.randn(25_000, 2, generator=torch.Generator().manual_seed(1)), 5, {"restarts": 2}),
-    "fresh samples": (torch.distributions.Normal(torch.zeros(2), torch.ones(2)), 120, {"restarts": 1}),
+    "fresh samples": (torch.distributions.Normal(torch.zeros(2), torch.ones(2)), 30, {"restarts": 1}),
     "sgd": (ROWS, 20, {"algorithm": "sgd", "steps": 40}),
     "sgd, p=1": (ROWS, 20, {"algorithm": "sgd", "steps": 40, "p": 1, "batch_size": 50}),
     "gradient": (ROWS, 8, {"algorithm": "gradient", "steps": 40}),
     "a generator": (ROWS, 6, {"seed": 3, "init": "kmeans++"}),
 }
+
+
+@pytest.fixture(autouse=True)
+def few_samples_of_a_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer than 1,000 for each of 30 points, so that a build ends on fresh ones; enough to begin on a part of them."""
+    monkeypatch.setattr("torchcoreset.coresets.samples.loaded.DEFAULT_SAMPLES", 25_000)
 
 
 @functools.cache

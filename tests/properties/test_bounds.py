@@ -16,7 +16,8 @@ import torch
 
 import torchcoreset as tc
 
-DRAWS, ALL_DRAWS = 40, int(os.environ.get("TORCHCORESET_EXAMPLES", "1000"))
+# Of 600 draws, one is wrong with 95 % probability if one in 200 of all is.
+DRAWS, ALL_DRAWS = 40, int(os.environ.get("TORCHCORESET_EXAMPLES", "600"))
 TOLERANCES = (1e-2, 1e-3, 1e-6)
 # float32 holds multiples of 1/64 up to 2^18, float64 up to 2^47.
 FARTHEST = {torch.float32: 2.0**17, torch.float64: 2.0**40}
@@ -122,7 +123,7 @@ def test_groups_that_are_not_cut_apart(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", range(6))
 def test_bounds_hold_on_many_draws(part: int) -> None:
-    for seed in range(DRAWS + part, ALL_DRAWS, 8):
+    for seed in range(DRAWS + part, ALL_DRAWS, 6):
         check(seed)
