@@ -311,10 +311,10 @@ def test_a38_an_empty_batch(algorithm: str) -> None:
 def test_a39_no_decay_by_default(name: str) -> None:
     y = 100 + (torch.linspace(-1, 1, 64) if name == "spread" else torch.tensor([-1.0, 1.0]).repeat(32))
     settings = {"init": torch.tensor([90.0]), "algorithm": "gradient"}
-    result = tc.build_coreset(y, 1, steps=1000, **settings)
+    result = tc.build_coreset(y, 1, steps=300, **settings)
     assert result.coreset.points.item() == pytest.approx(y.mean().item(), abs=0.05)
     decay = lambda x: torch.optim.AdamW(x, lr=0.1, weight_decay=0.1)  # noqa: E731
-    decayed = tc.build_coreset(y, 1, optimizer=decay, steps=200, **settings)
+    decayed = tc.build_coreset(y, 1, optimizer=decay, steps=100, **settings)
     assert abs(decayed.coreset.points.item() - 100) > 0.5, "the contrast: weight decay biases the points"
 
 
