@@ -16,6 +16,7 @@ pd = pytest.importorskip("pandas", reason="the tables are written by pandas")
 
 from torchcoreset.app import main  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("two_starts")
 FRAME = pd.DataFrame(np.random.default_rng(0).normal(size=(240, 2)), columns=["a", "b"])
 
 

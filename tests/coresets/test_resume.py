@@ -12,6 +12,7 @@ import torch
 
 import torchcoreset as tc
 
+pytestmark = pytest.mark.usefixtures("two_starts")
 SLOW = pytest.mark.slow
 ROWS = torch.randn(3000, 2, generator=torch.Generator().manual_seed(0))
 
