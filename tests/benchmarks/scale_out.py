@@ -11,7 +11,6 @@ a calculation on paper for 8 GPUs and 10^9 samples.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import tempfile
 import time
@@ -24,6 +23,7 @@ import torch
 import torch.distributed as dist
 
 import torchcoreset as tc
+from tests.processes import SERVER
 from torchcoreset.transport.ranks.group import Ranks
 
 from .machine import facts
@@ -100,16 +100,15 @@ def steps(rank: int, ranks: int, store: str, samples: dict[str, int], repeats: i
 
 def measured(samples: dict[str, int], repeats: int) -> list[Split]:
     """Both kinds of steps on 1 and 2 ranks."""
-    context = multiprocessing.get_context("spawn")
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for ranks in RANKS:
             pipes, processes = [], []
             for rank in range(ranks):
-                here, there = context.Pipe()
+                here, there = SERVER.Pipe()
                 store = f"file://{Path(folder) / str(ranks)}"
                 processes.append(
-                    context.Process(target=steps, args=(rank, ranks, store, samples, repeats, there), daemon=True)
+                    SERVER.Process(target=steps, args=(rank, ranks, store, samples, repeats, there), daemon=True)
                 )
                 processes[-1].start()
                 pipes.append(here)
