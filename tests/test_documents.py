@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import torchcoreset
+from tests.processes import run
 from torchcoreset import testing
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -265,11 +266,12 @@ def test_the_site_builds_and_needs_no_network(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_picture_can_be_drawn_again(tmp_path: Path) -> None:
+def test_the_picture_can_be_drawn_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'torchcoreset[plot]'")
     pytest.importorskip("PIL", reason="needs Pillow, which comes with matplotlib")
     target = tmp_path / "picture.png"
-    subprocess.run([sys.executable, str(ROOT / "docs/pictures.py"), str(target)], cwd=ROOT, check=True, timeout=240)
+    monkeypatch.chdir(ROOT)
+    run("import runpy; runpy.run_path('docs/pictures.py', run_name='__main__')", str(target), timeout=240)
     assert 10_000 < target.stat().st_size < 80_000
 
 
