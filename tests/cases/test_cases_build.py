@@ -237,7 +237,7 @@ from torch.utils.data import DataLoader, TensorDataset
 y = torch.randn(4096, 2, generator=torch.Generator().manual_seed(0))
 tc.CoresetLoss()(y[:64].clone().requires_grad_(), y).backward()
 loader = DataLoader(TensorDataset(y), batch_size=512, num_workers=2)
-result = tc.build_coreset(loader, 8, algorithm={algorithm!r}, steps=8, **{settings!r})
+result = tc.build_coreset(loader, 8, algorithm={algorithm!r}, steps=8, restarts=2, **{settings!r})
 assert len(result.history) == 8
 assert result.coreset.points.isfinite().all()
 """

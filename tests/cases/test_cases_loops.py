@@ -254,7 +254,7 @@ def loop(p, online):
     return points.detach(), loss.potential
 
 def build(p, algorithm):
-    options = {"steps": 10, "sample_weights": weights, "samples": 2000}
+    options = {"steps": 10, "sample_weights": weights, "samples": 2000, "restarts": 2}
     return tc.build_coreset(y, 16, p, algorithm=algorithm, **options).coreset.points
 
 for p in (1, 2):
