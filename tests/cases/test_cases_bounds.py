@@ -9,8 +9,8 @@ import torch
 
 import torchcoreset as tc
 
-# Of 600 draws, one stalls with 95 % probability if one in 200 of all does.
-LIGHT_DRAWS = int(os.environ.get("TORCHCORESET_EXAMPLES", "600"))
+# Of 1,000 draws, one stalls with 95 % probability if one in 330 of all does.
+LIGHT_DRAWS = int(os.environ.get("TORCHCORESET_EXAMPLES", "1000"))
 
 
 @pytest.mark.parametrize(("p", "truth"), [(1, 0.1), (1.5, 0.1**1.5), (2, 0.01), (3, 0.001)])

@@ -32,17 +32,17 @@ certify_module = importlib.import_module("torchcoreset.guarantees.certify")  # t
 @pytest.mark.parametrize("n", [5, 10, 50])
 @pytest.mark.parametrize("p", [1, 2])
 def test_coverage(p: int, n: int, kind: str) -> None:
-    """The normal on the line, whose W_p to any points is known: 100 intervals hold it at least 95 times."""
+    """The normal on the line, whose W_p to any points is known: 200 intervals hold it at least 190 times."""
     if kind == "optimal":
         points = NORMAL.optimal_points(n, p)
     else:
         points = NORMAL.sample(n, torch.Generator().manual_seed(n))
     truth = NORMAL.value(points, p) ** (1 / p)
     held = 0
-    for seed in range(100):
+    for seed in range(200):
         found = tc.certify(points, line, p=p, samples=2000 if n == 50 else 5000, seed=seed)
         held += found.lower <= truth <= found.upper
-    assert held >= 95
+    assert held >= 190
 
 
 @pytest.mark.slow
