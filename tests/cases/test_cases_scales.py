@@ -4,6 +4,9 @@ D12 scales of the measure, D14 working memory, D17 blurs in loops that succeed, 
 of points in any order.
 """
 
+import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -14,7 +17,6 @@ from torch import Tensor
 
 import torchcoreset as tc
 from tests.data import normal
-from tests.processes import run
 
 either_backend = pytest.mark.parametrize("backend", ["newton", "geomloss"])
 
@@ -157,8 +159,9 @@ print((memory("VmHWM") - before) / 1024)
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the memory of a process from /proc")
 def test_d14_memory_is_less_than_a_third_of_the_matrix() -> None:
     third = 2048 * 200_000 * 4 / 2**20 / 3
-    for _ in range(3):  # now and then the system keeps a gigabyte that was given back: 436, 1448, 436, 434 in four runs
-        taken = float(run(D14, timeout=200))
-        if taken < third:
-            break
-    assert taken < third
+    # What was given back counts as taken where glibc keeps it: by its own threshold, which moves, 387 to 1,448 MiB.
+    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "1000000"}
+    done = subprocess.run(
+        [sys.executable, "-c", D14], env=environment, capture_output=True, text=True, check=True, timeout=200
+    )
+    assert float(done.stdout) < third
