@@ -11,6 +11,7 @@ import torch
 
 import torchcoreset as tc
 from tests.data import seeded
+from torchcoreset import sources
 from torchcoreset.sources import FileSource, as_source
 from torchcoreset.sources.files import arrays as file_arrays
 from torchcoreset.sources.files import source as file_source
@@ -59,6 +60,7 @@ def features(path: Path) -> list[str] | list[int]:
 def test_what_is_known_without_reading(path, features):
     source = as_source(path, features=features)
     assert isinstance(source, FileSource)
+    assert sources.CsvSource is sources.NpySource is sources.ParquetSource is FileSource  # names of earlier versions
     assert (source.size, source.dimension, source.on_disk, source.endless) == (ROWS, 2, True, False)
     assert len(source.starts) > 10
     assert repr(source) == f"{type(source).__name__}(size=1000, dimension=2, file={path.name})"

@@ -19,9 +19,12 @@ from .source import Source, SourceExhausted
 from .split import hold_out, once
 from .tables import DatasetSource, RepeatedRows, TensorSource, fingerprint_of
 
+CsvSource = NpySource = ParquetSource = FileSource  # one source now serves what had these names
+
 __all__ = [
-    "BATCH_SIZE", "CallableSource", "DatasetSource", "Dialect", "DistributionSource", "FileSource", "LoaderSource",
-    "NamedArrays", "Pushforward", "RepeatedRows", "Roles", "Scale", "Scaling", "Source", "SourceExhausted",
-    "StreamSource", "Table", "TensorSource", "apply_network", "as_source", "fingerprint_of", "hold_out", "in_words",
-    "make_generator", "names_of", "once", "permutation", "read_table", "scaled", "table_of",
+    "BATCH_SIZE", "CallableSource", "CsvSource", "DatasetSource", "Dialect", "DistributionSource", "FileSource",
+    "LoaderSource", "NamedArrays", "NpySource", "ParquetSource", "Pushforward", "RepeatedRows", "Roles", "Scale",
+    "Scaling", "Source", "SourceExhausted", "StreamSource", "Table", "TensorSource", "apply_network", "as_source",
+    "fingerprint_of", "hold_out", "in_words", "make_generator", "names_of", "once", "permutation", "read_table",
+    "scaled", "table_of",
 ]  # fmt: skip
