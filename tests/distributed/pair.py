@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 from datetime import timedelta
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,7 @@ class Pair:
             results = self._try(task, args, patience, limit)
             if not any(isinstance(result, Unmet) for result in results):
                 break
+            self.close()  # torch counts groups by process: one that counts otherwise never meets the other again
         return results
 
     def _try(self, task: Callable[..., Any], args: tuple[Any, ...], patience: float, limit: float) -> list[Any]:
@@ -60,13 +61,18 @@ class Pair:
         store = f"file://{self._folder}/{self._tasks}"
         for pipe in self._pipes:
             pipe.send((task, args, store, patience))
-        results = []
-        for rank, pipe in enumerate(self._pipes):
-            if not pipe.poll(limit):
+        results: dict[int, Any] = {}
+        waiting = dict(enumerate(self._pipes))
+        while waiting:
+            ready = wait(list(waiting.values()), limit)
+            if not ready:
                 self.close()
-                raise TimeoutError(f"rank {rank} hangs in {task.__name__}")
-            results.append(pipe.recv())
-        return results
+                raise TimeoutError(f"ranks {list(waiting)} hang in {task.__name__}")
+            for rank in [rank for rank, pipe in waiting.items() if pipe in ready]:
+                results[rank] = waiting.pop(rank).recv()
+                if isinstance(results[rank], Unmet):  # the other would wait for it
+                    return [results[rank]]
+        return [results[rank] for rank in range(RANKS)]
 
     def all(self, task: Callable[..., Any], *args: Any) -> list[Any]:
         """The same, where no rank may fail."""
@@ -97,7 +103,7 @@ def serve(rank: int, pipe: Connection) -> None:
             )
         except RuntimeError as error:
             pipe.send(Unmet(str(error)))
-            continue
+            return
         try:
             result = task(rank, *args)
         except Exception as error:
