@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -10,7 +13,6 @@ import pytest
 import torch
 
 import torchcoreset as tc
-from tests.processes import run
 from torchcoreset.coresets.samples import loaded as held
 
 PROBE = """
@@ -40,14 +42,15 @@ print((memory("VmHWM") - before) * 1024)
         (50, 100_000, 4, 1, 0.03),
     ],
 )
-def test_memory_is_right_to_a_fifth(n: int, m: int, d: int, p: int, tolerance: float) -> None:
-    """Or to 10 MiB, by which what the allocator keeps varies: (50, 100k, 4) takes 31 or 44 MiB for the same work."""
-    estimate, taken = tc.preflight(lambda k: torch.randn(k, d), n, p, samples=m).memory, []
-    for _ in range(3):  # now and then the system keeps what was given back
-        taken.append(int(run(PROBE, *map(str, (n, m, d, p, tolerance)), timeout=200)))
-        if abs(taken[-1] - estimate) <= max(0.2 * estimate, 10 * 2**20):
-            return
-    raise AssertionError((taken, estimate))
+def test_memory_is_what_was_estimated(n: int, m: int, d: int, p: int, tolerance: float) -> None:
+    """What a build asks for is a steady 0.7 to 0.9 of the estimate; the rest is what the C library keeps of what it is
+    given back, which varies from run to run (101 to 150 MiB for 500 points) and is left out here.
+    """
+    estimate = tc.preflight(lambda k: torch.randn(k, d), n, p, samples=m).memory
+    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "1000000"}
+    command = [sys.executable, "-c", PROBE, *map(str, (n, m, d, p, tolerance))]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=200)
+    assert 0.65 * estimate <= int(done.stdout) <= estimate
 
 
 @pytest.mark.slow
