@@ -49,8 +49,9 @@ class Preflight:
     """What a build is expected to take; `print` it.
 
     Attributes:
-        memory: bytes at the peak, beyond what is in memory now; right to about 20 % or 10 MiB; from some hundred points
-            on it may take 150 MiB more.
+        memory: bytes at the peak, beyond what is in memory now. A build asks for 0.8 of them, right to a fifth; the C
+            library keeps some of what it is given back, up to half as much more. From some hundred points on it may
+            take 150 MiB more.
         seconds: until the build has settled; a rough guess, since the number of steps is not known before.
         samples: rows that will be held.
         dimension: their columns.

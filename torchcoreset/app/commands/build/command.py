@@ -50,6 +50,12 @@ def run(settings: BuildSettings) -> Outcome:
 Built = tuple[CoresetFile, Outcome, Tensor, Tensor]
 
 
+def _alike(settings: BuildSettings) -> dict[str, Any]:
+    """What a build takes in the same way with labels and without."""
+    names = ("algorithm", "init", "restarts", "samples", "steps", "tolerance", "seed")
+    return {name: getattr(settings, name) for name in names} | {"progress": False if settings.quiet else None}
+
+
 def _plain(job: Job) -> Built:
     """Without labels."""
     settings = job.settings
@@ -57,15 +63,8 @@ def _plain(job: Job) -> Built:
         job.source,
         settings.size,
         settings.p,
-        algorithm=settings.algorithm,
-        init=settings.init,
-        restarts=settings.restarts,
-        samples=settings.samples,
-        steps=settings.steps,
-        tolerance=settings.tolerance,
+        **_alike(settings),
         batch_size=settings.batch_size,
-        seed=settings.seed,
-        progress=False if settings.quiet else None,
         keep=partial(job.checkpoint.keep, None),
         resume=job.checkpoint.classes.get(None),
     )
@@ -89,15 +88,8 @@ def _labeled(job: Job) -> Built:
         settings.size,
         settings.allocation,
         settings.p,
-        algorithm=settings.algorithm,
-        init=settings.init,
-        restarts=settings.restarts,
+        **_alike(settings),
         sample_weights=mass,
-        samples=settings.samples,
-        steps=settings.steps,
-        tolerance=settings.tolerance,
-        seed=settings.seed,
-        progress=False if settings.quiet else None,
         keep=job.checkpoint.keep,
         resume=job.checkpoint.classes,
     )
