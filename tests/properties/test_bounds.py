@@ -16,8 +16,8 @@ import torch
 
 import torchcoreset as tc
 
-# Of 1,000 draws, one is wrong with 95 % probability if one in 330 of all is.
-DRAWS, ALL_DRAWS = 40, int(os.environ.get("TORCHCORESET_EXAMPLES", "1000"))
+# Of 2,000 draws, one is wrong with 95 % probability if one in 670 of all is.
+DRAWS, ALL_DRAWS = 40, int(os.environ.get("TORCHCORESET_EXAMPLES", "2000"))
 TOLERANCES = (1e-2, 1e-3, 1e-6)
 # float32 holds multiples of 1/64 up to 2^18, float64 up to 2^47.
 FARTHEST = {torch.float32: 2.0**17, torch.float64: 2.0**40}
