@@ -318,7 +318,10 @@ def _one_hot(column: Any, feature: Feature, where: str) -> Tensor:
     found = compute.index_in(column, arrow.array(feature.categories, arrow.string()))
     new = compute.unique(column.filter(compute.and_(compute.is_null(found), compute.is_valid(column)))).to_pylist()
     if new:
-        raise ValueError(f"{where}: got {new[0]!r}, which is none of its {len(feature.categories)} known categories.")
+        raise ValueError(
+            f"{where}: got {new[0]!r}, which is none of its {len(feature.categories)} known categories. Drop its rows, "
+            "or build anew on a table that has it."
+        )
     place = torch.tensor(compute.fill_null(found, -1).to_numpy(), device="cpu")
     rows = torch.zeros(len(place), len(feature.categories), device="cpu")
     known = (place >= 0).nonzero().flatten()
