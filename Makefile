@@ -17,6 +17,9 @@ unexport PYTHONDONTWRITEBYTECODE
 # As many processes as there are cores, 4 at most since each holds torch; tests/conftest.py gives each one thread.
 PYTEST := $(RUN) -m pytest -n auto --maxprocesses 4 --dist worksteal
 
+# What an installation compiles.
+COMPILED := torchcoreset/transport/flow/network_simplex.c
+
 CACHES := .mypy_cache .pytest_cache .ruff_cache
 
 .DEFAULT_GOAL := help
@@ -74,13 +77,13 @@ $(VENV_STAMP):
 	@$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@touch $@
 
-$(DEMO_STAMP): pyproject.toml constraints.txt | $(VENV_STAMP)
+$(DEMO_STAMP): pyproject.toml constraints.txt $(COMPILED) | $(VENV_STAMP)
 	@echo "installing torchcoreset for the demo into $(VENV), about 1 minute the first time"
 	@$(PIP) -e '.[demo]'
 	@touch $@
 
 # The development environment holds the demo's, so it writes both stamps.
-$(DEV_STAMP): pyproject.toml constraints.txt | $(VENV_STAMP)
+$(DEV_STAMP): pyproject.toml constraints.txt $(COMPILED) | $(VENV_STAMP)
 	@echo "installing torchcoreset for development into $(VENV), about 1 minute the first time"
 	@$(PIP) -e '.[dev]'
 	@touch $(DEMO_STAMP) $@

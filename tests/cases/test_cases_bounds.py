@@ -153,9 +153,9 @@ def test_d13_a_limit_of_steps_limits_the_work(max_steps: int, monkeypatch: pytes
     x, y = torch.randn(200, 2, generator=generator) + 3, torch.randn(20_000, 2, generator=generator)
     moved, balance = [], solver.balance
 
-    def counted(cost, cell, mass, excess, v, **settings):
+    def counted(cost, cell, mass, excess, v):
         moved.append(float(np.abs(excess).sum()) / 2)
-        return balance(cost, cell, mass, excess, v, **settings)
+        return balance(cost, cell, mass, excess, v)
 
     monkeypatch.setattr(solver, "balance", counted)
     with warnings.catch_warnings():

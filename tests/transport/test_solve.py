@@ -21,10 +21,8 @@ from tests.processes import run
 from torchcoreset.testing import DISCRETE_PROBLEMS, E1, LINE_PROBLEMS, line_transport
 from torchcoreset.transport import solver as solver_module
 from torchcoreset.transport.dual.hessian import Curvature, LimitedMemory
+from torchcoreset.transport.flow import Balanced, CandidateArcs, Floats, Ints
 from torchcoreset.transport.flow import boundary as offered_module
-from torchcoreset.transport.flow.arcs import Floats, Ints
-from torchcoreset.transport.flow.list_arcs import ArcLists
-from torchcoreset.transport.flow.min_cost_flow import Balanced
 from torchcoreset.transport.passes.dense import DenseEngine
 from torchcoreset.transport.passes.engine import LaguerreCells
 from torchcoreset.transport.problem import make_problem
@@ -299,7 +297,7 @@ def test_an_exact_solve_that_fails_is_an_error_with_the_result() -> None:
 
 
 def test_a_solve_that_gets_no_further_stalls(monkeypatch: pytest.MonkeyPatch) -> None:
-    def move_nothing(cost, cell, mass, excess, v, **settings) -> Balanced:
+    def move_nothing(cost, cell, mass, excess, v) -> Balanced:
         return Balanced(np.arange(len(cell)), cell, mass, v, 0)
 
     monkeypatch.setattr(solver_module, "balance", move_nothing)
@@ -314,9 +312,9 @@ def test_no_more_costs_are_held_than_the_limit(monkeypatch: pytest.MonkeyPatch) 
     # where the limit of every cell exceeds what it holds, as in late rounds
     balance, rows = solver_module.balance, []
 
-    def counted(cost, *arguments, **settings) -> Balanced:
+    def counted(cost, *arguments) -> Balanced:
         rows.append(len(cost))
-        return balance(cost, *arguments, **settings)
+        return balance(cost, *arguments)
 
     x, y = normal(20, 2), 2 * normal(3000, 2, seed=1)
     optimum = tc.transport(x, y, exact=True).value
@@ -333,7 +331,7 @@ def test_no_more_costs_are_held_than_the_limit(monkeypatch: pytest.MonkeyPatch) 
 def test_few_rounds_do_roughly_and_one_within_some_tolerances(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
-    def move_nothing(cost, cell, mass, excess, v, **settings) -> Balanced:
+    def move_nothing(cost, cell, mass, excess, v) -> Balanced:
         calls.append(settings)
         return Balanced(np.arange(len(cell)), cell, mass, v, 0)
 
@@ -591,9 +589,9 @@ def many_points(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.import_module("torchcoreset.transport.passes.dense"), "SPARSE_FROM", 8)
     monkeypatch.setattr(importlib.import_module("torchcoreset.transport.dual.coarse_to_fine"), "FEWEST", 12)
 
-    def over_lists(cost: Floats | ArcLists, *arguments: Any, **settings: Any) -> Balanced:
-        assert isinstance(cost, ArcLists), "balanced without lists"
-        return balance(cost, *arguments, **settings)
+    def over_lists(cost: Floats | CandidateArcs, *arguments: Any) -> Balanced:
+        assert isinstance(cost, CandidateArcs), "balanced without lists"
+        return balance(cost, *arguments)
 
     balance = solver_module.balance
     monkeypatch.setattr(solver_module, "balance", over_lists)
@@ -662,11 +660,9 @@ def test_exact_is_exact_by_way_of_lists(kind: str, p: float, monkeypatch: pytest
 def test_all_costs_are_asked_where_lists_led_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = normal(300, 4), normal(6000, 4, seed=1)
 
-    def blind(
-        cost: Floats | ArcLists, cell: Ints, mass: Floats, excess: Floats, v: Floats, **settings: Any
-    ) -> Balanced:
-        if not isinstance(cost, ArcLists):
-            return balance(cost, cell, mass, excess, v, **settings)
+    def blind(cost: Floats | CandidateArcs, cell: Ints, mass: Floats, excess: Floats, v: Floats) -> Balanced:
+        if not isinstance(cost, CandidateArcs):
+            return balance(cost, cell, mass, excess, v)
         asked.append(len(cost.cols))
         return Balanced(np.arange(len(cell)), cell, mass, v, 0)
 

@@ -268,7 +268,7 @@ def one_pass(
             statistics, joined(kept), x, fitted.v, cost, engine, image, error, ranks, weighted=fresh.weighted
         )
     else:
-        plan = feasible_plan(statistics, x, fitted.v, cost, image, error=error)
+        plan = feasible_plan(statistics, x, fitted.v, cost, image)
     return Pass(moments, plan, fitted, torch.cat(weights) if fresh.weighted else None)
 
 

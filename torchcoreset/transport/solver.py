@@ -21,7 +21,7 @@ from torch import Tensor
 
 from . import dual
 from .dual import Curvature, LazyHessian
-from .flow import MASS_TOLERANCE, ArcLists, Floats, balance, boundary_samples, candidate_arcs, north_west_corner
+from .flow import MASS_TOLERANCE, CandidateArcs, Floats, balance, boundary_samples, candidate_arcs, north_west_corner
 from .passes import RESOLUTION, Engine, EngineChoice, LaguerreCells, make_engine, unresolved
 from .problem import Problem
 from .result import Coupling, Status, Transport
@@ -54,8 +54,6 @@ ROUGH = 3.0  # tolerances within which such a plan is
 # Lists of candidate arcs are 1.5 to 5 times faster than all arcs beyond DENSE_BALANCE points (measured).
 DENSE_BALANCE = 256
 MOST_DENSE = 4096  # points up to which all arcs are taken nevertheless, where much has to move far or lists did not do
-BUDGET = 0.5  # tolerances that the flow may lose; the rest is for the potential, and samples that are not offered
-BY_WAY_OF = (1e-3, 1e-5)  # parts of the value that it may lose before an exact plan, which is up to twice as fast
 ROW_ELEMENTS = 256  # float64 numbers that a boundary sample with its list takes, roughly
 BALANCED_ELEMENTS = 1 << 26  # of the cost block of all boundary samples, float64: 512 MiB
 # The same in the first round, held twice: 256 MiB. Beyond, lists take a tenth of that, and lead to better plans.
@@ -289,23 +287,20 @@ class Solver:
         limit = max(n, BALANCED_ELEMENTS // (n if n <= MOST_DENSE else ROW_ELEMENTS))
         boundary = boundary_samples(self.engine, cells, excess, widen, limit)
         arguments = tuple(t.cpu().numpy() for t in (boundary.cell, boundary.a, excess, v))
-        parts = (*BY_WAY_OF, 0.0) if self.exact else (BUDGET * self.tolerance / widen,)
         # At a potential far from the best, samples may lie in cells that cost far more than the plan does.
         mean = min(cells.mean, self.value)
-        suboptimality = [part * mean for part in parts]
         hidden = unresolved(problem, mean, ROUNDED * self.tolerance, torch.float64)
-        arc_tolerance = 16 * problem.rounding
         near = widen == 1 and _marginal_error(cells, problem) <= max(NEAR_ERROR, self.grain)
         large = widen == 1 and len(boundary.y) * n > DENSE_ELEMENTS
         if n > MOST_DENSE or ((near or large) and n > DENSE_BALANCE):
             few = Problem(x=problem.x, b=problem.b, y=boundary.y, a=boundary.a, equal=problem.equal, cost=problem.cost)
             part = (self.engine.finer(few) if hidden else None) or self.engine.apart(few)  # not counted as a pass
-            costs: ArcLists | Floats = candidate_arcs(part, boundary.cell, boundary.margin, v, -excess, widen)
+            costs: CandidateArcs | Floats = candidate_arcs(part, boundary.cell, boundary.margin, v, -excess, widen)
         else:
             exact = hidden or (self.exact and problem.cost.amplifies_rounding)
             block = problem.cost.pairwise_exact if exact else problem.cost.pairwise
             costs = block(boundary.y.double(), problem.x.double()).cpu().numpy()
-        balanced = balance(costs, *arguments, arc_tolerance=arc_tolerance, suboptimality=suboptimality)
+        balanced = balance(costs, *arguments)
         rows, cols, mass = (
             torch.from_numpy(array).to(v.device) for array in (balanced.rows, balanced.cols, balanced.mass)
         )

@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from torchcoreset.transport.flow import CandidateArcs
 from torchcoreset.transport.flow.candidate_arcs import WITHIN, candidate_arcs
-from torchcoreset.transport.flow.list_arcs import ArcLists
 from torchcoreset.transport.passes.dense import DenseEngine
 from torchcoreset.transport.problem import make_problem
 
@@ -21,7 +21,7 @@ def town_and_country(far: float = 300.0) -> tuple[DenseEngine, Tensor]:
     return DenseEngine(problem), torch.zeros_like(problem.b)
 
 
-def pairs(lists: ArcLists, n: int) -> Tensor:
+def pairs(lists: CandidateArcs, n: int) -> Tensor:
     """(k, n) whether a sample lists a point."""
     table = torch.zeros(len(lists.offsets) - 1, n, dtype=torch.bool)
     rows = np.repeat(np.arange(len(table)), np.diff(lists.offsets))

@@ -16,12 +16,11 @@ import torch
 from torch import Tensor
 
 from ...transport import Cost, solve
-from ...transport.flow import MASS_TOLERANCE, ArcLists, Floats, balance, north_west_corner
+from ...transport.flow import MASS_TOLERANCE, CandidateArcs, Floats, balance, north_west_corner
 from ...transport.ranks import Ranks, solve_on, totals_of
 from .cell_statistics import MANY, CellRows, CellStatistics
 
-SUBOPTIMALITY = 0.05  # standard errors of the value that the flow may cost above the best one
-LEAST = 1e-6  # part of the value that it may cost above the best in any case
+LEAST = 1e-6  # part of the value: least gap to which a plan on all samples is solved
 SHARP = 0.25  # standard errors of the value: gap to which a plan on all samples is solved
 LOOSE = 1e-2  # part of the value: largest such gap
 LISTED = 32  # candidate arcs of a sample where there are more than MANY points
@@ -39,9 +38,7 @@ class Plan:
     cost_share: Tensor  # (n,) part of the cost within each cell, before the excess is moved
 
 
-def feasible_plan(
-    statistics: CellStatistics, x: Tensor, v: Tensor, cost: Cost, image: Tensor | None = None, *, error: float = 0.0
-) -> Plan:
+def feasible_plan(statistics: CellStatistics, x: Tensor, v: Tensor, cost: Cost, image: Tensor | None = None) -> Plan:
     """Balance the cells of these statistics, after the last batch.
 
     Args:
@@ -50,7 +47,6 @@ def feasible_plan(
         v: (n,) potential.
         cost: of moving mass.
         image: (n, d') what a map makes of the points.
-        error: standard error of the value: the flow may cost a small part of it above the best one.
     """
     n, total = len(x), statistics.total
     held = statistics.finish()
@@ -61,13 +57,12 @@ def feasible_plan(
     # Masses and weights are rounded numbers: the rest goes to where a plan can move it.
     excess = statistics.mass / total - statistics.b
     excess -= excess.sum() / n
-    budget = max(SUBOPTIMALITY * error, LEAST * float(statistics.cost.sum()) / total)
     arrays = (cell.cpu().numpy(), mass.cpu().numpy(), excess.cpu().numpy(), v.cpu().numpy())
     if n > MANY:
-        costs: ArcLists | Floats = _lists(held, some, mean, x, v, cost)
+        costs: CandidateArcs | Floats = _lists(held, some, mean, x, v, cost)
     else:
         costs = torch.cat((cost.pairwise_exact(held.y, x), _minkowski(mean, x, some, cost))).cpu().numpy()
-    moved = balance(costs, *arrays, arc_tolerance=0.0, suboptimality=[budget])
+    moved = balance(costs, *arrays)
     rows, cols, sent = moved.rows, moved.cols, moved.mass
     left = np.bincount(cols, weights=sent, minlength=n) - statistics.b.cpu().numpy()
     if np.abs(left).max() > 10 * MASS_TOLERANCE / n:
@@ -135,7 +130,7 @@ def _value(entries: tuple[Tensor, ...], y: Tensor, some: Tensor, mean: Tensor, x
     return total + float(part @ bound)
 
 
-def _lists(held: CellRows, some: Tensor, mean: Tensor, x: Tensor, v: Tensor, cost: Cost) -> ArcLists:
+def _lists(held: CellRows, some: Tensor, mean: Tensor, x: Tensor, v: Tensor, cost: Cost) -> CandidateArcs:
     """Where each candidate, and what is left of each cell, may go: the nearest in c - v, its own cell among them."""
     count = min(LISTED, len(x))
     rows, cols, costs = [], [], []
@@ -150,7 +145,7 @@ def _lists(held: CellRows, some: Tensor, mean: Tensor, x: Tensor, v: Tensor, cos
         cols.append(col.flatten())
         costs.append(table.gather(1, col).flatten())
     offsets = torch.arange(len(held.y) + len(some) + 1, device=x.device) * count
-    return ArcLists(offsets.cpu().numpy(), torch.cat(cols).cpu().numpy(), torch.cat(costs).cpu().numpy())
+    return CandidateArcs(offsets.cpu().numpy(), torch.cat(cols).cpu().numpy(), torch.cat(costs).cpu().numpy())
 
 
 def _table(held: CellRows, some: Tensor, mean: Tensor, x: Tensor, cost: Cost, start: int, stop: int) -> Tensor:

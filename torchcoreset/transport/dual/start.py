@@ -16,8 +16,6 @@ from ..passes import shuffled
 from ..problem import Problem
 
 ELEMENTS = 1 << 24  # of the float64 cost block (128 MiB); of more samples a random part is taken
-EXCESS_TOLERANCE = 0.01  # mass that may stay in wrong cells: to move the last of it takes ten times as long (measured)
-SUBOPTIMALITY = 0.1  # part of the cost to the nearest points: 0.03 takes twice as long and is no better (measured)
 
 
 def flow_start(problem: Problem, v: Tensor) -> Tensor:
@@ -31,9 +29,5 @@ def flow_start(problem: Problem, v: Tensor) -> Tensor:
     cost = problem.cost.pairwise(y.double(), problem.x.double())
     cell = (cost - v).argmin(1)
     excess = torch.zeros_like(v).index_add_(0, cell, a) - problem.b
-    suboptimality = SUBOPTIMALITY * float(a @ cost.gather(1, cell[:, None])[:, 0])
     arrays = (t.cpu().numpy() for t in (cost, cell, a, excess, v))
-    balanced = balance(
-        *arrays, arc_tolerance=problem.rounding, suboptimality=[suboptimality], excess_tolerance=EXCESS_TOLERANCE
-    )
-    return torch.from_numpy(balanced.potential).to(v)
+    return torch.from_numpy(balance(*arrays).potential).to(v)

@@ -10,13 +10,15 @@ from torch import Tensor
 
 from ...deterministic import mass_by_cell
 from ..passes import Engine
-from .list_arcs import ArcLists
+from .network_simplex import CandidateArcs
 
 WITHIN = 4.0  # mean margins of the samples of its cell: points within that are listed for a sample
 TWINS = 1e-9  # mean margin over mean cost, below which every point has another in its place
 
 
-def candidate_arcs(engine: Engine, cell: Tensor, margin: Tensor, v: Tensor, lacks: Tensor, widen: int = 1) -> ArcLists:
+def candidate_arcs(
+    engine: Engine, cell: Tensor, margin: Tensor, v: Tensor, lacks: Tensor, widen: int = 1
+) -> CandidateArcs:
     """Of each sample the points that it may go to, its own among them.
 
     The margins in a cell tell how far apart points are about there. Their mean over all cells would let far outliers
@@ -46,4 +48,4 @@ def candidate_arcs(engine: Engine, cell: Tensor, margin: Tensor, v: Tensor, lack
     rows, cols = key // n, key % n
     cost = engine.problem.cost.at(engine.problem.y, x, rows, cols)
     offsets = torch.searchsorted(rows, torch.arange(k + 1, device=v.device))
-    return ArcLists(*(t.cpu().numpy() for t in (offsets, cols, cost)))
+    return CandidateArcs(*(t.cpu().numpy() for t in (offsets, cols, cost)))

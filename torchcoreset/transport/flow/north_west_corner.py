@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arcs import Floats, Ints
+from .network_simplex import Floats, Ints
 
 
 def north_west_corner(

@@ -40,7 +40,7 @@ def shared(engine: Engine, v: Tensor, tie_tolerance: float) -> tuple[LaguerreCel
     still = torch.ones_like(cells.cell, dtype=torch.bool).index_fill_(0, near, False).nonzero()[:, 0]
     held = torch.zeros_like(problem.b).index_add_(0, cells.cell[still], problem.a[still]).index_add_(0, cell, mass)
     arrays = (array.cpu().numpy() for array in (cost, cell, mass, held - problem.b, v))
-    found = balance(*arrays, arc_tolerance=tie_tolerance, suboptimality=(0.0,))
+    found = balance(*arrays)
     rows, cols, part = (torch.as_tensor(array, device=v.device) for array in (found.rows, found.cols, found.mass))
     which, entry = _joined(atom, rows, len(first))
     some = near[which]

@@ -1,0 +1,475 @@
+/* Min-cost flow between cells by the primal network simplex: `network_simplex.py` loads this and says what it is for.
+
+n cells, each of a point; k samples; entries: costs of samples at points; v (n) potential of the points.
+
+A basis of the transport problem is a spanning tree of points, samples and an artificial root, whose arcs hold what has
+not found its place. With far more samples than points nearly every sample is a leaf: it lies in one cell with all of its
+mass. So the tree that is stored has only cells and the samples that several cells share:
+
+    a sample s lies in its home cell:             home[s], home_mass[s], home_cost[s]
+    a cell u hangs off a sample that it shares:   link[u], link_mass[u], link_cost[u], the mass and cost of the sample in u
+    or off the root:                              link[u] = ROOT, link_mass[u] the flow of the artificial arc
+
+All arcs of the tree are tight: the cost of a sample less the potential is the same in each of its cells.
+
+Sources: Ahuja, Magnanti, Orlin (1993), Network Flows, chapter 11; Cunningham (1976), A network simplex method, for the
+leaving arc, which keeps the tree strongly feasible, so that pivots cannot cycle. Differs from them in that
+
+1. leaves are left out of the tree, and a pivot that moves a whole sample to another cell changes no node of it;
+2. the artificial arcs start at a potential that is given, and cost little at first: then only short moves pay. They
+   become STEEPER times as dear until nothing is left on them;
+3. all samples are priced in a scan, and those with a better place enter in the order of what they gain, from a heap;
+4. of each sample the least reduced cost outside its cell is remembered with the scan that found it. No potential has
+   risen by more than `rise` since, so that samples deep inside a cell are not priced again.
+*/
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef _WIN32
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT
+#endif
+#if defined(__GLIBC__) && defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define VECTORISED __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define VECTORISED
+#endif
+
+typedef int64_t Int;
+
+enum { ROOT = -1, NOBODY = -1 };
+enum { SCANS = 32 }; /* last scans whose potentials are kept */
+
+static const double FIRST = 1.0 / 64;  /* largest price at first: cost of the artificial arcs */
+static const double STEEPER = 4;
+static const double ROUNDING = 2e-15;  /* part of the numbers it comes from: a reduced cost below it is none */
+
+/* A sample with a better place: the reduced cost of the entry, at most what it is now but for later pivots. */
+typedef struct {
+    double reduced;
+    Int sample, point, entry;
+} Candidate;
+
+typedef struct {
+    Int n, k;
+    const double *cost;        /* (k, n), or those of the entries of lists */
+    const Int *offsets, *cols; /* where the list of each sample begins, (k + 1), and the points listed; NULL: all */
+    /* Samples */
+    Int *home;
+    double *home_mass, *home_cost;
+    Int *first_cell;           /* of those that hang off the sample */
+    Int *next_shared, *previous_shared; /* other shared samples of its home */
+    double *outside;           /* least c - v outside its home, in the scan `priced`; -inf where unknown */
+    Int *priced;
+    /* Cells; (n + 1) with the root */
+    double *v, *at_root;       /* potential, and that at the start */
+    Int *link;
+    double *link_mass, *link_cost;
+    Int *next_cell, *previous_cell; /* others that hang off the same */
+    Int *first_shared;         /* shared samples at home here; of the root, the first cell that hangs off it */
+    Int *depth;                /* even of cells; a shared sample is one below its home */
+    char *lacks;               /* whether its artificial arc brings mass, else takes it */
+    Int *stack;
+    /* Scans */
+    Candidate *candidates;     /* (k) of which a heap */
+    Int scan;
+    double *past, *rise;       /* (SCANS, n) potentials of the last scans; (SCANS) largest rise of a potential since */
+    Int pivots;
+} Tree;
+
+/* The tree: who hangs off whom */
+
+static void add_shared(Tree *t, Int s) {
+    Int home = t->home[s], next = t->first_shared[home];
+    t->previous_shared[s] = NOBODY;
+    t->next_shared[s] = next;
+    if (next != NOBODY) t->previous_shared[next] = s;
+    t->first_shared[home] = s;
+}
+
+static void remove_shared(Tree *t, Int s) {
+    Int next = t->next_shared[s], previous = t->previous_shared[s];
+    if (previous != NOBODY) t->next_shared[previous] = next;
+    else t->first_shared[t->home[s]] = next;
+    if (next != NOBODY) t->previous_shared[next] = previous;
+}
+
+static void attach(Tree *t, Int u, Int s, double mass, double cost) {
+    Int *first = s == ROOT ? &t->first_shared[t->n] : &t->first_cell[s];
+    if (s != ROOT && *first == NOBODY) add_shared(t, s);
+    t->link[u] = s;
+    t->link_mass[u] = mass;
+    t->link_cost[u] = cost;
+    t->previous_cell[u] = NOBODY;
+    t->next_cell[u] = *first;
+    if (*first != NOBODY) t->previous_cell[*first] = u;
+    *first = u;
+}
+
+static void detach(Tree *t, Int u) {
+    Int s = t->link[u], next = t->next_cell[u], previous = t->previous_cell[u];
+    Int *first = s == ROOT ? &t->first_shared[t->n] : &t->first_cell[s];
+    if (previous != NOBODY) t->next_cell[previous] = next;
+    else *first = next;
+    if (next != NOBODY) t->previous_cell[next] = previous;
+    if (s != ROOT && *first == NOBODY) remove_shared(t, s);
+}
+
+static void rehome(Tree *t, Int s, Int home, double mass, double cost) {
+    int shared = t->first_cell[s] != NOBODY;
+    if (shared) remove_shared(t, s);
+    t->home[s] = home;
+    t->home_mass[s] = mass;
+    t->home_cost[s] = cost;
+    t->outside[s] = -INFINITY; /* the cell left behind has not been priced */
+    if (shared) add_shared(t, s);
+}
+
+/* Raise the potential of all cells below u and of u itself; set the depths below u. */
+static void shift(Tree *t, Int u, double rise) {
+    Int top = 0;
+    t->stack[top++] = u;
+    while (top) {
+        Int w = t->stack[--top];
+        t->v[w] += rise;
+        for (Int s = t->first_shared[w]; s != NOBODY; s = t->next_shared[s])
+            for (Int x = t->first_cell[s]; x != NOBODY; x = t->next_cell[x]) {
+                t->depth[x] = t->depth[w] + 2;
+                t->stack[top++] = x;
+            }
+    }
+}
+
+/* Pivots */
+
+typedef struct {
+    Int number;
+    int is_sample;
+} Node;
+
+static int same(Node x, Node y) { return x.number == y.number && x.is_sample == y.is_sample; }
+
+static Int depth_of(const Tree *t, Node x) { return x.is_sample ? t->depth[t->home[x.number]] + 1 : t->depth[x.number]; }
+
+static Node above(const Tree *t, Node x) {
+    if (x.is_sample) return (Node){t->home[x.number], 0};
+    Int s = t->link[x.number];
+    return s == ROOT ? (Node){t->n, 0} : (Node){s, 1};
+}
+
+/* What the arc above x can lose while mass goes up it, or down. */
+static double room_up(const Tree *t, Node x) {
+    if (x.is_sample) return INFINITY;
+    return t->link[x.number] != ROOT || t->lacks[x.number] ? t->link_mass[x.number] : INFINITY;
+}
+
+static double room_down(const Tree *t, Node x) {
+    if (x.is_sample) return t->home_mass[x.number];
+    return t->link[x.number] == ROOT && !t->lacks[x.number] ? t->link_mass[x.number] : INFINITY;
+}
+
+/* Send mass up the arc above x; a negative mass goes down. */
+static void send_up(Tree *t, Node x, double mass) {
+    double *arc = x.is_sample ? &t->home_mass[x.number] : &t->link_mass[x.number];
+    int gains = x.is_sample || (t->link[x.number] == ROOT && !t->lacks[x.number]);
+    *arc += gains ? mass : -mass;
+}
+
+/* Cell j hangs off sample s from now on, and what was above j, up to cell `last`, below it. */
+static void turn_cells(Tree *t, Int j, Int s, double mass, double cost, Int last) {
+    for (;;) {
+        Int old = t->link[j];
+        double its_mass = t->link_mass[j], its_cost = t->link_cost[j];
+        detach(t, j);
+        if (j == last) {
+            attach(t, j, s, mass, cost);
+            return;
+        }
+        Int up = t->home[old];
+        double up_mass = t->home_mass[old], up_cost = t->home_cost[old];
+        rehome(t, old, j, its_mass, its_cost);
+        attach(t, j, s, mass, cost);
+        j = up, s = old, mass = up_mass, cost = up_cost;
+    }
+}
+
+/* Sample s is at home in cell j from now on, and what was above s, up to the node `last`, below it. */
+static void turn_samples(Tree *t, Int s, Int j, double mass, double cost, Node last) {
+    for (;;) {
+        Int old = t->home[s];
+        double its_mass = t->home_mass[s], its_cost = t->home_cost[s];
+        rehome(t, s, j, mass, cost);
+        if (last.is_sample && s == last.number) return;
+        Int up = t->link[old];
+        double up_mass = t->link_mass[old], up_cost = t->link_cost[old];
+        detach(t, old);
+        attach(t, old, s, its_mass, its_cost);
+        if (!last.is_sample && old == last.number) return;
+        s = up, j = old, mass = up_mass, cost = up_cost;
+    }
+}
+
+/* Let sample s enter cell j, where it costs `cost` and `reduced` < 0 less than at home.
+
+Mass goes round the cycle: from j up to the apex, down to s, and into j. The arc that limits it leaves; of several, the
+last one on the way from the apex round. */
+static void pivot(Tree *t, Int s, Int j, double cost, double reduced) {
+    Node x = {j, 0}, y = {s, 1}, leaving = {NOBODY, 0};
+    double most = INFINITY;
+    int on_way_up = 0;
+    while (!same(x, y)) {
+        if (depth_of(t, x) >= depth_of(t, y)) {
+            double room = room_up(t, x);
+            if (room < most || (room == most && leaving.number != NOBODY)) most = room, leaving = x, on_way_up = 1;
+            x = above(t, x);
+        } else {
+            double room = room_down(t, y);
+            if (room < most) most = room, leaving = y, on_way_up = 0;
+            y = above(t, y);
+        }
+    }
+    for (Node z = {j, 0}; !same(z, x); z = above(t, z)) send_up(t, z, most);
+    for (Node z = {s, 1}; !same(z, x); z = above(t, z)) send_up(t, z, -most);
+    t->pivots++;
+    t->outside[s] = -INFINITY;
+    if (on_way_up) {
+        turn_cells(t, j, s, most, cost, leaving.number);
+        t->depth[j] = t->depth[t->home[s]] + 2;
+        shift(t, j, reduced);
+        return;
+    }
+    turn_samples(t, s, j, most, cost, leaving);
+    for (Int u = t->first_cell[s]; u != NOBODY; u = t->next_cell[u]) {
+        t->depth[u] = t->depth[j] + 2;
+        shift(t, u, -reduced);
+    }
+}
+
+/* Pricing */
+
+VECTORISED static double least(const double *cost, const double *v, Int n) {
+    double found = INFINITY;
+#if defined(__GNUC__)
+#pragma omp simd reduction(min : found)
+#endif
+    for (Int j = 0; j < n; j++) {
+        double reduced = cost[j] - v[j];
+        found = reduced < found ? reduced : found;
+    }
+    return found;
+}
+
+/* Where a sample costs least outside its home, in c - v: a point and its entry; NOBODY where its home is best. */
+static Int best_outside(Tree *t, Int s, Int *entry) {
+    Int n = t->n, home = t->home[s], best = NOBODY;
+    const double *v = t->v;
+    double at_home = t->home_cost[s] - v[home], found = INFINITY;
+    if (t->offsets) {
+        for (Int e = t->offsets[s]; e < t->offsets[s + 1]; e++) {
+            Int j = t->cols[e];
+            double reduced = t->cost[e] - v[j];
+            if (j != home && reduced < found) found = reduced, best = j, *entry = e;
+        }
+    } else {
+        const double *cost = t->cost + s * n;
+        double before = least(cost, v, home), after = least(cost + home + 1, v + home + 1, n - home - 1);
+        found = before < after ? before : after;
+        if (found < at_home) {
+            best = before < after ? 0 : home + 1;
+            while (cost[best] - v[best] > found) best++;
+            *entry = s * n + best;
+        }
+    }
+    t->outside[s] = found;
+    t->priced[s] = t->scan;
+    if (!(found < at_home)) return NOBODY;
+    double size = fabs(t->home_cost[s]) + fabs(v[home]) + fabs(t->cost[*entry]) + fabs(v[best]);
+    return found < at_home - ROUNDING * size ? best : NOBODY;
+}
+
+static void begin_scan(Tree *t) {
+    Int n = t->n, kept = ++t->scan < SCANS ? t->scan : SCANS;
+    memcpy(t->past + t->scan % SCANS * n, t->v, n * sizeof(double));
+    for (Int scan = t->scan; scan > t->scan - kept; scan--) {
+        const double *past = t->past + scan % SCANS * n;
+        double rise = 0;
+        for (Int j = 0; j < n; j++) rise = fmax(rise, t->v[j] - past[j]);
+        t->rise[scan % SCANS] = rise;
+    }
+}
+
+/* Whether a sample is certainly nearest to its home. */
+static int is_settled(const Tree *t, Int s, double at_home) {
+    return t->scan - t->priced[s] < SCANS && t->outside[s] - t->rise[t->priced[s] % SCANS] >= at_home;
+}
+
+static void sift_down(Candidate *heap, Int count, Int at) {
+    Candidate moved = heap[at];
+    for (Int below; (below = 2 * at + 1) < count; at = below) {
+        if (below + 1 < count && heap[below + 1].reduced < heap[below].reduced) below++;
+        if (heap[below].reduced >= moved.reduced) break;
+        heap[at] = heap[below];
+    }
+    heap[at] = moved;
+}
+
+/* Price all samples: a heap of those that have a better place, and how many they are. */
+static Int collect(Tree *t) {
+    Int count = 0;
+    begin_scan(t);
+    for (Int s = 0; s < t->k; s++) {
+        double at_home = t->home_cost[s] - t->v[t->home[s]];
+        if (is_settled(t, s, at_home)) continue;
+        Int entry = 0, j = best_outside(t, s, &entry);
+        if (j != NOBODY) t->candidates[count++] = (Candidate){t->cost[entry] - t->v[j] - at_home, s, j, entry};
+    }
+    for (Int at = count / 2; at-- > 0;) sift_down(t->candidates, count, at);
+    return count;
+}
+
+/* Pivot until no sample has a better place. */
+static void optimise(Tree *t) {
+    Candidate *heap = t->candidates;
+    for (Int count; (count = collect(t));)
+        while (count) {
+            Candidate *best = heap;
+            Int s = best->sample;
+            double at_home = t->home_cost[s] - t->v[t->home[s]], reduced = t->cost[best->entry] - t->v[best->point] - at_home;
+            if (t->home[s] == best->point || reduced > best->reduced / 2) { /* much less than it was: is another better? */
+                best->point = best_outside(t, s, &best->entry);
+                t->outside[s] = -INFINITY; /* found at potentials between two scans */
+                if (best->point == NOBODY) {
+                    heap[0] = heap[--count];
+                    if (count) sift_down(heap, count, 0);
+                    continue;
+                }
+                reduced = t->cost[best->entry] - t->v[best->point] - at_home;
+            }
+            double next = count > 1 ? heap[1].reduced : INFINITY;
+            if (count > 2) next = fmin(next, heap[2].reduced);
+            if (reduced > next) {
+                best->reduced = reduced;
+                sift_down(heap, count, 0);
+                continue;
+            }
+            Int j = best->point;
+            double cost = t->cost[best->entry];
+            heap[0] = heap[--count];
+            if (count) sift_down(heap, count, 0);
+            pivot(t, s, j, cost, reduced);
+        }
+}
+
+/* Mass on artificial arcs */
+static double left_over(const Tree *t) {
+    double left = 0;
+    for (Int u = t->first_shared[t->n]; u != NOBODY; u = t->next_cell[u]) left += t->link_mass[u];
+    return left;
+}
+
+/* Potentials from the tree, free of the cost of artificial arcs and of the rounding of all shifts. */
+static void settle_potential(Tree *t) {
+    Int top = 0;
+    for (Int u = t->first_shared[t->n]; u != NOBODY; u = t->next_cell[u]) {
+        t->v[u] = t->at_root[u];
+        t->stack[top++] = u;
+    }
+    while (top) {
+        Int w = t->stack[--top];
+        for (Int s = t->first_shared[w]; s != NOBODY; s = t->next_shared[s])
+            for (Int u = t->first_cell[s]; u != NOBODY; u = t->next_cell[u]) {
+                t->v[u] = t->v[w] + (t->link_cost[u] - t->home_cost[s]);
+                t->stack[top++] = u;
+            }
+    }
+}
+
+static double largest_price(const Tree *t) {
+    double largest = 0;
+    for (Int s = 0; s < t->k; s++) {
+        Int first = t->offsets ? t->offsets[s] : s * t->n, stop = t->offsets ? t->offsets[s + 1] : first + t->n;
+        for (Int e = first; e < stop; e++) {
+            double price = t->cost[e] - t->home_cost[s];
+            if (price < INFINITY && price > largest) largest = price;
+        }
+    }
+    for (Int u = 0; u < t->n; u++) largest = fmax(largest, 2 * fabs(t->v[u]));
+    return largest > 0 ? largest : 1;
+}
+
+/* Memory of the tree, all of 8 bytes a number; NULL if there is not enough. */
+static char *allocate(Tree *t) {
+    size_t n = t->n, k = t->k;
+    char *memory = malloc(8 * (5 * k + (8 + SCANS) * n + SCANS + 3) + k * sizeof(Candidate)), *next = memory;
+    if (!memory) return NULL;
+#define TAKE(field, count) t->field = (void *)next, next += 8 * (count)
+    TAKE(first_cell, k), TAKE(next_shared, k), TAKE(previous_shared, k), TAKE(outside, k), TAKE(priced, k);
+    TAKE(link_cost, n), TAKE(next_cell, n), TAKE(previous_cell, n), TAKE(first_shared, n + 1), TAKE(depth, n + 1);
+    TAKE(stack, n), TAKE(at_root, n), TAKE(past, SCANS * n), TAKE(rise, SCANS), TAKE(candidates, 0);
+    next += k * sizeof(Candidate);
+    TAKE(lacks, 0);
+    return memory;
+}
+
+/* See `network_simplex.py`. `home` (k) holds the cells at first, `home_mass` (k) the masses, and `home_cost` (k) the
+costs there; `v` (n) is the potential. On return they describe the plan, with `link` (n) and `link_mass` (n): cell u has
+`link_mass[u]` of sample `link[u]`, if that is not negative, beside the samples at home in it. Returns the number of
+pivots, or -1 where there is not enough memory. */
+EXPORT Int network_simplex(Int n, Int k, const double *cost, const Int *offsets, const Int *cols, const double *excess,
+                           double tolerance, Int *home, double *home_mass, double *home_cost, Int *link,
+                           double *link_mass, double *v) {
+    Tree t = {0};
+    t.n = n, t.k = k, t.cost = cost, t.offsets = offsets, t.cols = cols;
+    t.home = home, t.home_mass = home_mass, t.home_cost = home_cost;
+    t.v = v, t.link = link, t.link_mass = link_mass;
+    char *memory = allocate(&t);
+    if (!memory) return -1;
+    for (Int u = 0; u <= n; u++) t.first_shared[u] = NOBODY;
+    for (Int s = 0; s < k; s++) t.first_cell[s] = NOBODY, t.outside[s] = -INFINITY, t.priced[s] = 0;
+    double largest = largest_price(&t), dear = FIRST * largest;
+    memcpy(t.at_root, v, n * sizeof(double));
+    t.depth[n] = 0;
+    for (Int u = 0; u < n; u++) {
+        t.lacks[u] = excess[u] < 0;
+        t.depth[u] = 2;
+        v[u] += t.lacks[u] ? dear : -dear;
+        attach(&t, u, ROOT, fabs(excess[u]), 0);
+    }
+    for (int ended = 0;;) {
+        optimise(&t);
+        if (ended || dear > 2 * (double)n * largest) break; /* no path of n arcs costs more: what is left has none */
+        double rise = (STEEPER - 1) * dear;
+        ended = left_over(&t) <= tolerance;
+        if (!ended) dear += rise;
+        for (Int u = t.first_shared[n]; u != NOBODY; u = t.next_cell[u]) {
+            if (!ended) shift(&t, u, t.lacks[u] ? rise : -rise);
+            else if (t.lacks[u]) {
+                /* Sums of masses differ by rounding, for whose sake no cell is to lie far above the others. */
+                t.lacks[u] = 0;
+                shift(&t, u, -2 * dear);
+            }
+        }
+    }
+    settle_potential(&t);
+    free(memory);
+    return t.pivots;
+}
+
+/* Of each sample (k) the cell that is nearest in c - v, and c - v there; costs (k, n). */
+EXPORT void nearest_cells(Int n, Int k, const double *cost, const double *v, Int *cell, double *reduced) {
+    for (Int s = 0; s < k; s++) {
+        const double *row = cost + s * n;
+        Int j = 0;
+        double found = least(row, v, n);
+        while (row[j] - v[j] > found) j++;
+        cell[s] = j;
+        reduced[s] = found;
+    }
+}
+
+/* Python's loader and Windows' linker look for this; there is no module of Python's in here. */
+EXPORT void *PyInit__network_simplex(void) { return NULL; }
