@@ -34,6 +34,13 @@ two_powers_or_all = pytest.mark.parametrize("p", [1, 2, *(pytest.param(p, marks=
 either_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 
 
+@pytest.fixture(autouse=True)
+def by_approach(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No problem is small enough to be solved directly, without Newton; test_direct.py tests those."""
+    monkeypatch.setattr(solver_module, "SMALL", 0)
+    monkeypatch.setattr(solver_module, "MOST_PAIRS", 0)
+
+
 def cost_matrix(x: Tensor, y: Tensor, p: float) -> Tensor:
     """(m, n), float64, from differences."""
     return torch.cdist(y.double(), x.double(), compute_mode="donot_use_mm_for_euclid_dist") ** p

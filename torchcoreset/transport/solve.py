@@ -22,6 +22,7 @@ from .solver import Settings, Solver, plan_cost
 from .support import c_transform, extend, restrict
 
 EXACT_GAP = 1e-9
+FLOAT64 = 1 << 28  # coordinates times points up to which a direct solve is in float64: some 50 ms (one core)
 
 Found = TypeVar("Found")
 
@@ -205,13 +206,20 @@ def _in_enough_digits(
     """
     problem = within_range(problem)
     solver = Solver(problem, settings)
-    if not solver.needs_float64(start) and problem.x.dtype != torch.float64:
+    if solver.is_small:
+        if problem.y.numel() * len(problem.x) <= FLOAT64:
+            solver = Solver(as_float64(problem), settings)
+        if solver.solve_directly(start) and not solver.below_rounding(solver.highest):
+            return run(solver, start), solver
+    elif problem.x.dtype != torch.float64 and not solver.needs_float64(start):
         found = run(solver, start)
         if not solver.below_rounding(solver.highest):
             return found, solver
-    if problem.x.dtype != torch.float64:
+    if solver.problem.x.dtype != torch.float64:
         solver = Solver(as_float64(problem), settings)
-        solver.needs_float64(start)
+        if solver.is_small and solver.solve_directly(start):
+            return run(solver, start), solver
+    solver.needs_float64(start)
     groups = far_groups(solver.problem, solver.mean)
     if groups:
         run_groups(solver, groups, start)

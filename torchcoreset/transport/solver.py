@@ -8,6 +8,8 @@
    from each step. After the first of them only samples that may have left their cell are looked at.
 3. Balance: what the cells hold too much or too little of is moved explicitly, which gives a feasible plan.
 
+Where samples are few, or few a point, all of it is left to the flow, on the costs of all pairs.
+
 Each pass over all samples yields a lower bound D(v), each plan an upper bound, and the loop ends when they meet.
 """
 
@@ -16,16 +18,30 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from . import dual
 from .dual import Curvature, LazyHessian
-from .flow import MASS_TOLERANCE, CandidateArcs, Floats, balance, boundary_samples, candidate_arcs, north_west_corner
+from .flow import (
+    MASS_TOLERANCE,
+    CandidateArcs,
+    Floats,
+    balance,
+    boundary_samples,
+    candidate_arcs,
+    nearest_cells,
+    north_west_corner,
+)
 from .passes import RESOLUTION, Engine, EngineChoice, LaguerreCells, make_engine, unresolved
 from .problem import Problem
 from .result import Coupling, Status, Transport
 
+# Direct solves: no approach, all samples are balanced.
+SMALL = 1 << 18  # pairs of a sample and a point up to which a solve is direct: 2 MiB of costs
+FEW = 30  # samples a point up to which it is so with more pairs: Newton is of little use where cells hold so few
+MOST_PAIRS = 1 << 24  # then: 128 MiB of costs
 # Approach.
 FINE = 100  # samples a point in the last subsample: the curvature of fewer is too noisy for the steps on all samples
 MOST = 1 << 18  # most samples in it; beyond, their lists fill more than some hundred MiB
@@ -104,6 +120,36 @@ class Solver:
         """Whether float32 hides more than half the gap allowed: of the semi-dual, or of the costs that guide Newton."""
         hidden = max(cells.error, 4 * self.problem.rounding)
         return self.problem.x.dtype != torch.float64 and hidden > 0.5 * self.tolerance * cells.mean
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the flow can do without an approach, and all samples are here."""
+        n, m = len(self.problem.x), len(self.problem.y)
+        few = n * m <= SMALL or (m <= FEW * n and n * m <= MOST_PAIRS)
+        whole = m == self.problem.count and self.max_steps >= FEWEST_STEPS
+        return few and n > 1 and whole and not self.sorts
+
+    @property
+    def sorts(self) -> bool:
+        """Whether sorting solves the problem."""
+        problem = self.problem
+        return problem.x.shape[1] == 1 and problem.cost.sorts_on_line and problem.count <= SORTED
+
+    def solve_directly(self, start: Tensor | None) -> bool:
+        """Balance all samples, from the cells of a potential or of zero; whether the bounds meet."""
+        problem = self.problem
+        v = self._zero() if start is None else start
+        costs = problem.cost.pairwise(problem.y, problem.x).double().cpu().numpy()
+        a, b, potential = (t.cpu().numpy() for t in (problem.a, problem.b, v))
+        cell, _ = nearest_cells(costs, potential)
+        balanced = balance(costs, cell, a, np.bincount(cell, a, len(b)) - b, potential)
+        rows, cols, mass = (
+            torch.from_numpy(array).to(v.device) for array in (balanced.rows, balanced.cols, balanced.mass)
+        )
+        plan = Coupling(rows, cols, mass, (len(cell), len(b)))
+        self.keep_plan(plan, plan_cost(self.engine, plan))
+        self.evaluate(torch.from_numpy(balanced.potential).to(v))
+        return self.gap <= self.tolerance
 
     def run(self, start: Tensor | None) -> Transport:
         """Ascend and balance until the bounds meet, which they may have done already."""
@@ -202,7 +248,7 @@ class Solver:
         problem, engine = self.problem, self.engine
         if len(problem.x) == 1:
             return self.evaluate(self._zero()), None
-        if problem.x.shape[1] == 1 and problem.cost.sorts_on_line and problem.count <= SORTED:
+        if self.sorts:
             v, plan = dual.sorted_transport(engine.subsample(SORTED).problem)  # all of them
             plan = engine.own(plan)
             self.keep_plan(plan, plan_cost(engine, plan))

@@ -1,0 +1,140 @@
+"""Small problems, and those with few samples a point: all samples are balanced, without an approach."""
+
+import numpy as np
+import ot
+import pytest
+import torch
+from torch import Tensor
+
+import torchcoreset as tc
+from tests.data import normal, seeds
+from torchcoreset.transport import solver
+from torchcoreset.transport.solver import Solver
+
+KINDS = ("smooth", "clusters", "tails", "repeated", "light weights", "784", "offset", "integers", "tiny")
+SIZES = ((10, 100), (50, 200), (100, 200), (133, 400), (400, 133), (150, 150), (40, 4000))
+
+
+@pytest.fixture
+def direct(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An approach is an error."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("approached")
+
+    monkeypatch.setattr(Solver, "ascend", refuse)
+
+
+def problem_of(kind: str, n: int, m: int, seed: int) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+    """Points, samples and the weights of both."""
+    d = 784 if kind == "784" else 3
+    x, y = normal(n, d, seed=seed), 1.5 * normal(m, d, seed=seed + 100)
+    b, a = None, None
+    match kind:
+        case "clusters":
+            y = 0.2 * y + 5 * (torch.arange(m) % 7).clamp(max=4)[:, None]
+        case "tails":
+            y = torch.from_numpy(np.random.default_rng(seed).standard_cauchy((m, d)))
+        case "repeated":
+            x, y = x[torch.arange(n) // 2], y[torch.arange(m) % max(1, m // 5)]
+        case "light weights":
+            rng = np.random.default_rng(seed)
+            b, a = (torch.from_numpy(rng.random(count) ** 20 + 1e-15) for count in (n, m))
+        case "offset":
+            x, y = x + 1e6, y + 1e6
+        case "integers":
+            x, y = (2 * x).round(), (2 * y).round()
+        case "tiny":
+            x, y = x[: max(2, n // 20)], y[: max(1, m // 50)]
+    return x, y, b, a
+
+
+@pytest.mark.usefixtures("direct")
+@pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_solved_to_the_optimum(kind: str, p: float) -> None:
+    for seed, (n, m) in enumerate(SIZES):
+        x, y, b, a = problem_of(kind, n, m, seed)
+        found = tc.transport(x, y, p, b, a)
+        cost = torch.cdist(y.double(), x.double(), compute_mode="donot_use_mm_for_euclid_dist").numpy() ** p
+        mass_b, mass_a = (
+            np.full(count, 1 / count) if weights is None else (weights / weights.sum()).numpy()
+            for weights, count in ((b, len(x)), (a, len(y)))
+        )
+        optimum = float(ot.emd2(mass_a, mass_b, cost, numItermax=10**7))
+        assert found.value == pytest.approx(optimum, rel=1e-6), (n, m)
+        assert found.lower <= optimum * (1 + 1e-9), (n, m)
+        assert found.gap <= 1e-6, (n, m)
+        plan = found.plan.to_sparse().to_dense().numpy()
+        np.testing.assert_allclose(plan.sum(0), mass_b, atol=1e-12)
+        np.testing.assert_allclose(plan.sum(1), mass_a, atol=1e-12)
+        v, f = found.potential.numpy(), found.transform.numpy()
+        np.testing.assert_allclose(f, (cost - v).min(1), rtol=1e-9, atol=1e-9 * np.abs(v).max())
+        assert mass_b @ v == pytest.approx(0, abs=1e-9 * np.abs(v).max() + 1e-15)
+
+
+@pytest.mark.usefixtures("direct")
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("exact", [False, True])
+def test_in_any_dtype(dtype: torch.dtype, exact: bool) -> None:
+    x, y = normal(30, 4).to(dtype), normal(300, 4, seed=1).to(dtype)
+    found = tc.transport(x, y, exact=exact)
+    assert found.gap <= (1e-9 if exact else 1e-6)
+    assert found.value == pytest.approx(tc.transport(x.double(), y.double(), exact=True).value, rel=1e-6)
+
+
+@pytest.mark.usefixtures("direct")
+@pytest.mark.parametrize("seed", seeds(4, quick=1))
+def test_from_any_start(seed: int) -> None:
+    x, y = normal(40, 2, seed=seed), normal(500, 2, seed=seed + 50)
+    cold = tc.transport(x, y)
+    for start in (cold.potential, cold.potential + 3, 10 * normal(40, seed=seed), 1e6 * normal(40, seed=seed)):
+        found = tc.transport(x, y, start=start)
+        assert found.value == pytest.approx(cold.value, rel=1e-9)
+        assert found.gap <= 1e-9
+
+
+@pytest.mark.usefixtures("direct")
+def test_points_without_weight_are_left_out() -> None:
+    x, y = normal(20, 2), normal(100, 2, seed=1)
+    b = torch.ones(20)
+    b[::3] = 0
+    found = tc.transport(x, y, 2, b)
+    assert found.value == pytest.approx(tc.transport(x[b > 0], y).value, rel=1e-9)
+    assert found.plan.column_sums()[b == 0].abs().max() == 0
+
+
+def test_both_roads_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in KINDS:
+        x, y, b, a = problem_of(kind, 60, 900, 0)
+        direct = tc.transport(x, y, 2, b, a, exact=True)
+        with monkeypatch.context() as patch:
+            patch.setattr(solver, "SMALL", 0)
+            patch.setattr(solver, "MOST_PAIRS", 0)
+            approached = tc.transport(x, y, 2, b, a, exact=True)
+        assert direct.value == pytest.approx(approached.value, rel=1e-8), kind
+
+
+@pytest.mark.usefixtures("direct")
+def test_large_problems_with_few_samples_a_point_are_direct_too() -> None:
+    x, y = normal(700, 2), normal(5000, 2, seed=1)
+    assert len(x) * len(y) > solver.SMALL
+    assert tc.transport(x, y).gap <= 1e-6
+
+
+def test_many_samples_a_point_are_approached() -> None:
+    x, y = normal(20, 2), normal(50_000, 2, seed=1)
+    assert not Solver(_problem(x, y), _settings()).is_small
+    assert Solver(_problem(x, y[:5000]), _settings()).is_small
+
+
+def _problem(x: Tensor, y: Tensor) -> object:
+    from torchcoreset.transport.problem import make_problem
+
+    return make_problem(x, y)
+
+
+def _settings() -> object:
+    from torchcoreset.transport.solver import Settings
+
+    return Settings(1e-3, False, 100, "auto", False)
