@@ -33,22 +33,24 @@ from .flow import (
     candidate_arcs,
     nearest_cells,
     north_west_corner,
+    priced_samples,
 )
 from .passes import RESOLUTION, Engine, EngineChoice, LaguerreCells, make_engine, unresolved
 from .problem import Problem
 from .result import Coupling, Status, Transport
 
 # Direct solves: no approach, all samples are balanced.
-SMALL = 1 << 18  # pairs of a sample and a point up to which a solve is direct: 2 MiB of costs
-FEW = 30  # samples a point up to which it is so with more pairs: Newton is of little use where cells hold so few
-MOST_PAIRS = 1 << 24  # then: 128 MiB of costs
+SMALL = 1 << 20  # pairs of a sample and a point up to which a solve is direct: 8 MiB of costs
+FEW = 60  # samples a point up to which it is so with more pairs: Newton is of little use where cells hold so few
+MOST_PAIRS = 1 << 25  # then: 256 MiB of costs
 # Approach.
 FINE = 100  # samples a point in the last subsample: the curvature of fewer is too noisy for the steps on all samples
 MOST = 1 << 18  # most samples in it; beyond, their lists fill more than some hundred MiB
 SORTED = 1 << 26  # samples on the line beyond which they are not sorted: 1 GiB with their weights
 FEWEST_STEPS = 10  # passes below which no approach is begun, and much excess is not moved along paths
 # Mass errors: the part of all mass that lies in wrong cells.
-NEAR_ERROR = 0.02  # of a warm start, below which it is corrected on all samples at once
+NEAR_ERROR = 0.05  # of a warm start, below which it is corrected on all samples at once
+LEFT_ERROR = 0.01  # after all corrections, above which all samples are balanced, if their costs can be held
 LOST_ERROR = 0.3  # of a warm start, above which it is discarded
 FAILED_ERROR = 0.1  # of a warm start after all corrections, above which it is discarded; above it, none is near
 BLURRED = 0.4  # softness at which a warm start that is not near begins
@@ -63,6 +65,7 @@ TRUST_MANY = 0.1  # the same if many are
 REST = 0.1  # tolerances by which the dual may stay below its predicted maximum, where the curvature is at hand
 LEFT = 1.0  # the same where a curvature would have to be made first: the flow makes up for it
 # Flow.
+PRICED = 1.0  # samples a point in wrong cells from which the cheapest moves between all pairs of cells are offered
 ROUNDS = 8  # most rounds, each with four times as many boundary samples as the one before
 # A second round takes 3 to 10 s with 1,000 points and 331,000 samples, a first one 1 s (measured).
 FEW_ROUNDS = 2  # most rounds where a near-optimal plan is accepted
@@ -124,16 +127,24 @@ class Solver:
     @property
     def is_small(self) -> bool:
         """Whether the flow can do without an approach, and all samples are here."""
-        n, m = len(self.problem.x), len(self.problem.y)
-        few = n * m <= SMALL or (m <= FEW * n and n * m <= MOST_PAIRS)
-        whole = m == self.problem.count and self.max_steps >= FEWEST_STEPS
-        return few and n > 1 and whole and not self.sorts
+        n, m = len(self.problem.x), self.problem.count
+        few = n * m <= SMALL or m <= FEW * n
+        return few and n > 1 and self._holds_all_pairs() and self.max_steps >= FEWEST_STEPS and not self.sorts
 
     @property
     def sorts(self) -> bool:
         """Whether sorting solves the problem."""
         problem = self.problem
         return problem.x.shape[1] == 1 and problem.cost.sorts_on_line and problem.count <= SORTED
+
+    def _holds_all_pairs(self) -> bool:
+        """Whether there is room for the costs of all pairs of a sample and a point."""
+        problem = self.problem
+        return len(problem.y) == problem.count and problem.count * len(problem.x) <= MOST_PAIRS
+
+    def _solve_with_all_pairs(self) -> bool:
+        """The same from the best potential so far, where a few of the samples did not do or certainly will not."""
+        return self._holds_all_pairs() and self.solve_directly(self.highest.potential)
 
     def solve_directly(self, start: Tensor | None) -> bool:
         """Balance all samples, from the cells of a potential or of zero; whether the bounds meet."""
@@ -157,34 +168,39 @@ class Solver:
             cells, curvature = self.ascend(start, LEFT)
         if self.gap <= self.tolerance:
             return self._result(Status.CONVERGED)
+        error = _marginal_error(cells, self.problem)
         limited = self.max_steps < FEWEST_STEPS or self.steps >= self.max_steps
-        if limited and _marginal_error(cells, self.problem) > max(FAILED_ERROR, self.grain):
+        if limited and error > max(FAILED_ERROR, self.grain):
             # Moving so much along cheapest paths takes far longer than the passes that were not allowed.
             order = torch.argsort(cells.margin)
             shape = (len(order), len(self.problem.x))
             self.keep_plan(Coupling(order, cells.cell[order], self.problem.a[order], shape), math.inf)
             return self._result(Status.MAX_STEPS)
+        if error > LEFT_ERROR and self._solve_with_all_pairs():
+            return self._result(Status.CONVERGED)
+        return self._result(self._balance_in_rounds(cells, curvature))
+
+    def _balance_in_rounds(self, cells: LaguerreCells, curvature: Curvature | LazyHessian | None) -> Status:
+        """Balance more samples in each round, until the bounds meet; why no further one was made if they do not."""
         rounds = FEW_ROUNDS if self.accept_near_optimal else ROUNDS
         for round_ in range(rounds):
             gap = self.gap
             if round_:  # who may move is better known from margins that are not bounds any more
                 cells = self.evaluate(cells.potential)
             v = self._balance(cells, widen=4**round_)
-            if self.gap <= self.tolerance:
-                return self._result(Status.CONVERGED)
-            if self.steps >= self.max_steps:
-                return self._result(Status.MAX_STEPS)
+            if self.gap <= self.tolerance or self.steps >= self.max_steps:
+                return Status.MAX_STEPS
             cells = self.evaluate(v, cells)
-            if self.gap <= self.tolerance:
-                return self._result(Status.CONVERGED)
             nearly = self.accept_near_optimal and self.gap <= ROUGH * self.tolerance
-            if nearly or round_ + 1 == rounds or (round_ > 1 and self.gap > 0.9 * gap):
+            if self.gap <= self.tolerance or nearly or self._solve_with_all_pairs():
+                break
+            if round_ > 1 and self.gap > 0.9 * gap:
                 break
             if curvature is not None and cells.dual < self.lower:  # moving samples has spoilt the potential
                 cells = self._correct(cells, curvature)
                 if cells.dual < self.lower:
                     cells = self._correct(self.highest, curvature)
-        return self._result(Status.STALLED)
+        return Status.STALLED
 
     def ascend(self, start: Tensor | None, left: float = REST) -> tuple[LaguerreCells, Curvature | LazyHessian | None]:
         """Approach and correct: the cells of a potential near the best, and the curvature there if it can be needed.
@@ -332,6 +348,8 @@ class Solver:
         excess = cells.mass - problem.b
         limit = max(n, BALANCED_ELEMENTS // (n if n <= MOST_DENSE else ROW_ELEMENTS))
         boundary = boundary_samples(self.engine, cells, excess, widen, limit)
+        if n <= DENSE_BALANCE and _marginal_error(cells, problem) > PRICED * self.grain:
+            boundary = priced_samples(self.engine, cells, boundary, widen)
         arguments = tuple(t.cpu().numpy() for t in (boundary.cell, boundary.a, excess, v))
         # At a potential far from the best, samples may lie in cells that cost far more than the plan does.
         mean = min(cells.mean, self.value)

@@ -17,10 +17,13 @@ from torch import Tensor
 
 from ..passes import Engine, LaguerreCells
 from ..problem import Problem
+from .network_simplex import CheapestMoves
 
 PER_CELL = 16  # samples of every cell, beyond what its own excess asks for
 STARVED = 0.5  # part of its weight that a cell lacks, from which samples are offered to it wherever they are
 STARVED_ELEMENTS = 1 << 22  # of a block of costs of all samples to starved points
+PRICED = 4  # samples of each pair of cells: with one, plans of clusters stay 100 times as far from the best (measured)
+PRICED_ELEMENTS = 1 << 18  # of a block of costs of all samples to all points: 2 MiB
 
 
 class BoundarySamples(NamedTuple):
@@ -61,8 +64,31 @@ def boundary_samples(engine: Engine, cells: LaguerreCells, excess: Tensor, widen
     engine.meter.spent += len(starved) / n
     lacking = float(-excess[starved].min()) * m
     count = min(len(cells.cell), room // len(starved), math.ceil(widen * (PER_CELL + 4 * lacking)))
-    more = _those(problem, cells, _cheapest(problem, cells, starved, count))
-    more = engine.gathered(more, torch.full_like(per_cell, math.inf))
+    return _joined(near, _everyones(engine, problem, cells, _cheapest(problem, cells, starved, count)))
+
+
+def priced_samples(engine: Engine, cells: LaguerreCells, near: BoundarySamples, widen: int) -> BoundarySamples:
+    """These boundary samples, and for each pair of cells those that leave the first for the second at the least price.
+
+    Between separated clusters these lie deep in their cells: their margins tell of neighbours in their own cluster.
+    """
+    problem, moves = engine.problem, CheapestMoves(len(engine.problem.x), widen * PRICED)
+    engine.meter.spent += len(problem.y) / problem.count
+    rows = max(1, PRICED_ELEMENTS // len(problem.x))
+    for y, cell in zip(torch.split(problem.y, rows), torch.split(cells.cell, rows), strict=True):
+        moves.see(problem.cost.pairwise(y, problem.x).double().cpu().numpy(), cell.cpu().numpy())
+    index = torch.from_numpy(moves.samples()).to(cells.cell.device)
+    index = index[problem.a[index] > 0]
+    return _joined(near, _everyones(engine, problem, cells, index))
+
+
+def _everyones(engine: Engine, problem: Problem, cells: LaguerreCells, index: Tensor) -> BoundarySamples:
+    """The samples of all with these indices among those held."""
+    return engine.gathered(_those(problem, cells, index), torch.full_like(problem.b, math.inf))
+
+
+def _joined(near: BoundarySamples, more: BoundarySamples) -> BoundarySamples:
+    """Both, each sample once, by their cells."""
     more = more.picked(~torch.isin(more.number, near.number))
     both = BoundarySamples(*(torch.cat(pair) for pair in zip(near, more, strict=True)))
     return both.picked(torch.argsort(both.cell, stable=True))

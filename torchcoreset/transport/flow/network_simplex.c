@@ -471,5 +471,35 @@ EXPORT void nearest_cells(Int n, Int k, const double *cost, const double *v, Int
     }
 }
 
+VECTORISED static Int count_below(const double *cost, double base, const double *limit, Int n) {
+    Int count = 0;
+#if defined(__GNUC__)
+#pragma omp simd reduction(+ : count)
+#endif
+    for (Int j = 0; j < n; j++) count += cost[j] - base < limit[j];
+    return count;
+}
+
+/* Of each pair of cells the `each` samples that leave the first for the second at the least price, among samples with
+costs (k, n) in cells (k), whose numbers start at `first`, and those found before: `price` and `sample` (n, n, each)
+hold them, the dearest first, and `dearest` (n, n) its price. */
+EXPORT void cheapest_moves(Int n, Int k, const double *cost, const Int *cell, Int first, Int each, double *price,
+                           Int *sample, double *dearest) {
+    for (Int s = 0; s < k; s++) {
+        const double *row = cost + s * n;
+        double *limit = dearest + cell[s] * n, base = row[cell[s]];
+        if (!count_below(row, base, limit, n)) continue;
+        for (Int j = 0; j < n; j++) {
+            double its = row[j] - base;
+            if (j == cell[s] || !(its < limit[j])) continue;
+            Int at = 0, pair = (cell[s] * n + j) * each;
+            for (; at + 1 < each && its < price[pair + at + 1]; at++)
+                price[pair + at] = price[pair + at + 1], sample[pair + at] = sample[pair + at + 1];
+            price[pair + at] = its, sample[pair + at] = first + s;
+            limit[j] = price[pair];
+        }
+    }
+}
+
 /* Python's loader and Windows' linker look for this; there is no module of Python's in here. */
 EXPORT void *PyInit__network_simplex(void) { return NULL; }

@@ -89,6 +89,30 @@ def nearest_cells(cost: Floats, v: Floats) -> tuple[Ints, Floats]:
     return cell, reduced
 
 
+class CheapestMoves:
+    """Of each pair of cells the samples that leave the first for the second at the least price."""
+
+    def __init__(self, n: int, each: int) -> None:
+        self._each = each
+        self._price, self._dearest = np.full((n, n, each), np.inf), np.full((n, n), np.inf)
+        self._sample = np.full((n, n, each), -1, dtype=np.int64)
+        self._seen = 0
+
+    def see(self, cost: Floats, cell: Ints) -> None:
+        """Take in the next samples: their costs (k, n) and cells (k,)."""
+        k, n = cost.shape
+        _call(
+            "cheapest_moves", n, k, _floats(cost), _ints(cell), self._seen, self._each,
+            self._price, self._sample, self._dearest,
+        )  # fmt: skip
+        self._seen += k
+
+    def samples(self) -> Ints:
+        """The numbers of all samples of some pair, ascending."""
+        found = np.unique(self._sample)
+        return found[found >= 0]
+
+
 def _call(function: str, *arguments: Any) -> Any:
     """Call a compiled function with numbers, and with the addresses of arrays, which live as long as the call."""
     passed = [array.ctypes.data if isinstance(array, np.ndarray) else array for array in arguments]
@@ -110,6 +134,8 @@ def _compiled() -> Any:
     library.network_simplex.argtypes = [count, count, *[array] * 4, ctypes.c_double, *[array] * 6]
     library.nearest_cells.restype = None
     library.nearest_cells.argtypes = [count, count, *[array] * 4]
+    library.cheapest_moves.restype = None
+    library.cheapest_moves.argtypes = [count, count, array, array, count, count, *[array] * 3]
     return library
 
 
