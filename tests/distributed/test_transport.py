@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
 
 import torchcoreset as tc
 from torchcoreset.errors import RankError
+from torchcoreset.transport import solver
 from torchcoreset.transport.ranks.call import problem_on
 from torchcoreset.transport.ranks.group import Ranks
 from torchcoreset.transport.ranks.shard import engine_on
@@ -30,6 +34,14 @@ def solve(rank: int, x: Tensor, shards: list[Tensor], weights: list[Tensor] | No
     return tc.transport(
         x, shards[rank], sample_weights=None if weights is None else weights[rank], group="world", **options
     )
+
+
+def approached(rank: int, task: Callable[..., Any], *args: Any) -> Any:
+    """What a task gives where no problem is so small that every rank solves it directly."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(solver, "SMALL", 0)
+        patch.setattr(solver, "MOST_PAIRS", 0)
+        return task(rank, *args)
 
 
 def assert_union(found: list[tc.Transport], whole: tc.Transport, within: float = 1e-9) -> None:
@@ -67,10 +79,14 @@ def assert_union(found: list[tc.Transport], whole: tc.Transport, within: float =
 def test_it_is_that_of_the_union(pair: Pair, m: int, first: int, n: int, d: int, weighted: bool, options: dict) -> None:
     y, x = cloud(m, d), cloud(n, d, seed=1)
     weights = torch.rand(m, generator=torch.Generator().manual_seed(2), dtype=torch.float64) if weighted else None
-    whole = tc.transport(x, y, sample_weights=weights, **options)
     shards = None if weights is None else parts(weights, first)
-    found = pair.all(solve, x, parts(y, first), shards, options)
-    assert_union(found, whole)
+    task = solve, x, parts(y, first), shards, options
+
+    def whole(rank: int) -> tc.Transport:
+        return tc.transport(x, y, sample_weights=weights, **options)
+
+    assert_union(pair.all(*task), whole(0))
+    assert_union(pair.all(approached, *task), approached(0, whole))
 
 
 def test_one_rank_has_what_float32_cannot_hold(pair: Pair) -> None:

@@ -123,7 +123,7 @@ def test_large_problems_with_few_samples_a_point_are_direct_too() -> None:
 
 
 def test_many_samples_a_point_are_approached() -> None:
-    x, y = normal(20, 2), normal(50_000, 2, seed=1)
+    x, y = normal(20, 2), normal(100_000, 2, seed=1)
     assert not Solver(_problem(x, y), _settings()).is_small
     assert Solver(_problem(x, y[:5000]), _settings()).is_small
 

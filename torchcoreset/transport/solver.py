@@ -128,8 +128,7 @@ class Solver:
     def is_small(self) -> bool:
         """Whether the flow can do without an approach, and all samples are here."""
         n, m = len(self.problem.x), self.problem.count
-        few = n * m <= SMALL or m <= FEW * n
-        return few and n > 1 and self._holds_all_pairs() and self.max_steps >= FEWEST_STEPS and not self.sorts
+        return n > 1 and is_direct(n, m) and self._may_hold_all_pairs() and not self.sorts
 
     @property
     def sorts(self) -> bool:
@@ -137,14 +136,15 @@ class Solver:
         problem = self.problem
         return problem.x.shape[1] == 1 and problem.cost.sorts_on_line and problem.count <= SORTED
 
-    def _holds_all_pairs(self) -> bool:
-        """Whether there is room for the costs of all pairs of a sample and a point."""
+    def _may_hold_all_pairs(self) -> bool:
+        """Whether there is room for the costs of all pairs of a sample and a point, and work is not limited."""
         problem = self.problem
-        return len(problem.y) == problem.count and problem.count * len(problem.x) <= MOST_PAIRS
+        room = len(problem.y) == problem.count and problem.count * len(problem.x) <= MOST_PAIRS
+        return room and self.max_steps >= FEWEST_STEPS
 
     def _solve_with_all_pairs(self) -> bool:
-        """The same from the best potential so far, where a few of the samples did not do or certainly will not."""
-        return self._holds_all_pairs() and self.solve_directly(self.highest.potential)
+        """Solve directly from the best potential so far, where some of the samples did not do, or will hardly do."""
+        return self._may_hold_all_pairs() and self.solve_directly(self.highest.potential)
 
     def solve_directly(self, start: Tensor | None) -> bool:
         """Balance all samples, from the cells of a potential or of zero; whether the bounds meet."""
@@ -419,6 +419,11 @@ class Solver:
             steps=self.steps,
             status=Status.CONVERGED if self.gap <= self.tolerance else otherwise,
         )
+
+
+def is_direct(n: int, m: int) -> bool:
+    """Whether n points and m samples are so few, or samples so few a point, that they are solved directly."""
+    return n * m <= min(SMALL if m > FEW * n else MOST_PAIRS, MOST_PAIRS)
 
 
 def _marginal_error(cells: LaguerreCells, problem: Problem) -> float:
