@@ -51,6 +51,7 @@ ROOMS_MAY_IMPORT = {
     "transport/stream": {"passes", "dual", "flow"},
     "transport/entropic": {"passes", "dual"},
     "transport/ranks": {"passes", "dual", "flow", "stream"},
+    "transport/batched": set(),
     "sources/tables": set(),
     "sources/batches": {"tables"},
     "sources/files": {"tables"},

@@ -23,14 +23,23 @@ from .guarantees import (
 from .losses import CoresetLoss, Discrepancy, SinkhornResult, energy_distance, mmd, sinkhorn_divergence, wasserstein
 from .planning import Preflight, Report, SizeResult, doctor, preflight, size_for
 from .sources import Pushforward, Source, Table, as_source, hold_out, read_table
-from .transport import Coupling, Status, StreamStatus, StreamTransport, Transport, transport
+from .transport import (
+    Coupling,
+    CouplingBatch,
+    Status,
+    StreamStatus,
+    StreamTransport,
+    Transport,
+    TransportBatch,
+    transport,
+)
 
 __all__ = [
     "BuildResult", "Certificate", "Comparison", "ConvergenceError", "ConvergenceWarning", "Coreset", "CoresetLoss",
-    "Coupling", "Discrepancy", "DriftWarning", "ExpectationError", "LabeledCoreset", "Preflight", "Pushforward",
-    "PushforwardCertificate", "RankError", "Report", "SinkhornResult", "SizeResult", "Source", "Status", "Step",
-    "StreamStatus", "StreamTransport", "Table", "Transport", "as_source", "build_coreset", "build_labeled_coreset",
-    "certify", "certify_pushforward", "compare_divergences", "doctor", "energy_distance", "expectation_error",
-    "hold_out", "lipschitz_constant", "mmd", "preflight", "read_table", "sinkhorn_divergence", "size_for", "transport",
-    "wasserstein",
+    "Coupling", "CouplingBatch", "Discrepancy", "DriftWarning", "ExpectationError", "LabeledCoreset", "Preflight",
+    "Pushforward", "PushforwardCertificate", "RankError", "Report", "SinkhornResult", "SizeResult", "Source", "Status",
+    "Step", "StreamStatus", "StreamTransport", "Table", "Transport", "TransportBatch", "as_source", "build_coreset",
+    "build_labeled_coreset", "certify", "certify_pushforward", "compare_divergences", "doctor", "energy_distance",
+    "expectation_error", "hold_out", "lipschitz_constant", "mmd", "preflight", "read_table", "sinkhorn_divergence",
+    "size_for", "transport", "wasserstein",
 ]  # fmt: skip

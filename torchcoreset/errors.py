@@ -22,7 +22,7 @@ class ConvergenceWarning(_WithResult, UserWarning):
     """A loop stopped before it reached the tolerance asked for; the result is usable and says how good it is.
 
     Attributes:
-        result: the result that the loop stopped with (a `Transport` or a `BuildResult`), or None.
+        result: the result that the loop stopped with (a `Transport`, a `TransportBatch` or a `BuildResult`), or None.
     """
 
 

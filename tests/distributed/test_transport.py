@@ -238,3 +238,14 @@ def test_ranks_whose_samples_take_another_shift(pair: Pair) -> None:
         assert result.lower <= whole.value * (1 + 1e-12)
         assert whole.lower <= result.value * (1 + 1e-12)
         assert result.gap <= 1e-3
+
+
+def test_a_batch_of_clouds_is_refused_on_every_rank(pair: Pair) -> None:
+    x, y = cloud(20, 2, seed=1), cloud(600, 2)
+    for error in pair.run(solve, x, [y[None], y[None]], None, {}):
+        assert isinstance(error, ValueError)
+        assert "group: got 'world' with a batch of clouds" in str(error)
+    one, other = pair.run(solve, x, [y[None], y], None, {})
+    assert isinstance(one, ValueError)
+    assert isinstance(other, RankError)
+    assert "with a batch of clouds" in str(other)

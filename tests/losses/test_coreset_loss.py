@@ -157,7 +157,7 @@ def test_a_state_without_its_potential_is_refused_and_one_with_nonsense_too(trai
     with pytest.raises(RuntimeError, match="Missing key"):
         tc.CoresetLoss().load_state_dict({})
     with pytest.raises(RuntimeError, match="size mismatch"):
-        tc.CoresetLoss().load_state_dict({"potential": torch.zeros(2, 2)})
+        tc.CoresetLoss().load_state_dict({"potential": torch.zeros(2, 2, 2)})  # (2, 2) would be that of a batch
 
 
 def through_pickle(loss: tc.CoresetLoss) -> tc.CoresetLoss:

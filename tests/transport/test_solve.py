@@ -379,7 +379,7 @@ BAD_INPUTS = {
     ),
     "device": ({"samples": torch.ones(4, 2, device="meta")}, "samples: got device meta with points on cpu"),
     "images": ({"samples": torch.ones(4, 1, 2, 2)}, r"samples: got shape \(4, 1, 2, 2\).*flatten\(1\)"),
-    "batched points": ({"points": torch.ones(2, 3, 2)}, r"points: got shape \(2, 3, 2\).*flatten\(1\)"),
+    "batched images": ({"points": torch.ones(2, 1, 3, 2)}, r"points: got shape \(2, 1, 3, 2\).*flatten\(1\)"),
     "one number": ({"points": torch.tensor(1.0)}, r"points: got shape \(\).*batch of rows"),
     "no samples": ({"samples": torch.ones(0, 2)}, r"samples: got shape \(0, 2\).*at least one row"),
     "no points": ({"points": torch.ones(0, 2)}, r"points: got shape \(0, 2\).*at least one row"),

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from ..modes import solver_modes
 from ..outside_compile import outside_compile
 from ..tensors import check_name
-from ..transport import Transport
+from ..transport import Transport, TransportBatch
+from ..transport.batched import BATCH, PAIR, shape_of
 from ..transport.passes import EngineName
 from ..transport.stream import MEMORY_DIMENSIONS, Memory, StreamTransport
 from .discrepancy import Discrepancy, EnergySettings, MMDSettings
@@ -46,6 +47,10 @@ class CoresetLoss(nn.Module):
     faster in a loop: each solve starts from the potential of the last one, which is kept in `potential` while
     training, and the term of the samples with themselves, which no point changes, is computed again only for
     other samples. In eval mode calls leave no trace in the state, and two equal calls give equal values.
+
+    With "wasserstein" a call also takes a batch of B pairs, points (B, n, d) and samples (B, m, d), of which one may be
+    a single cloud that all pairs share. The values (B,) are one for each pair, reduced as your training needs it
+    (`.mean()`), and so are the potentials that the next call starts from: keep pairs in their order.
 
     Every call compares with the samples it is given. On minibatches that is the distance to the minibatch, which is on
     average larger than the distance to the distribution and pulls the points inwards: 7 % excess W_2^2 at 2 samples a
@@ -95,12 +100,13 @@ class CoresetLoss(nn.Module):
     Attributes:
         divergence: its name.
         settings: all options of the divergence, with their defaults; each of them is an attribute as well.
-        potential: (n,) float64, empty before the first call in training mode, and always for "energy" and "mmd";
-            online, of the points that have weight. It is in the `state_dict`, follows the module to a device and stays
-            float64 when that is moved to another type, but is no buffer: nobody averages or broadcasts it.
+        potential: (n,) float64, (B, n) after a batch of pairs; empty before the first call in training mode, and always
+            for "energy" and "mmd"; online, of the points that have weight. It is in the `state_dict`, follows the
+            module to a device and stays float64 when that is moved to another type, but is no buffer: nobody averages
+            or broadcasts it.
         online: whether a stream is followed; its state is in more such tensors.
-        last: of the last call, a `Transport`, `SinkhornResult` or `Discrepancy`, or online a `StreamTransport`; None
-            before it. Not part of the state, of copies or of pickles.
+        last: of the last call, a `Transport`, `SinkhornResult` or `Discrepancy`, a `TransportBatch` of a batch of
+            pairs, or online a `StreamTransport`; None before it. Not part of the state, of copies or of pickles.
 
     Raises:
         ValueError: unusable settings or inputs, or an option that the divergence would ignore; points, potential and
@@ -174,7 +180,7 @@ class CoresetLoss(nn.Module):
         self.online = online
         given = {name: value for name, value in options.items() if value is not None}
         self.settings = make_settings(divergence, given, online=online)
-        self.last: LossResult | None = None
+        self.last: LossResult | TransportBatch | None = None
         self._memory = CachedSelfTerm()
         self._stream: MemoryBuffers | None = None
         for name, dimensions in self._state_dimensions().items():
@@ -184,11 +190,12 @@ class CoresetLoss(nn.Module):
     def forward(
         self, points: Tensor, samples: Tensor, point_weights: Tensor | None = None, sample_weights: Tensor | None = None
     ) -> Tensor:
-        """The divergence between points (n, d) and samples (m, d); all else as in its function."""
+        """The divergence between points (n, d) and samples (m, d), or of a batch; all else as in its function."""
         if isinstance(self.settings, OnlineSettings):
             return self._follow(self.settings, points, samples, point_weights, sample_weights)
-        length = len(points) if hasattr(points, "__len__") else None  # what has none is refused below
-        known = len(self.potential) == length and bool(torch.isfinite(self.potential).all())
+        known = self.potential.shape == _shape_of_potential(points, samples) and bool(
+            torch.isfinite(self.potential).all()
+        )
         value, result = self.settings.evaluate(
             (points, samples, point_weights, sample_weights), self.potential if known else None, self._memory
         )
@@ -303,10 +310,12 @@ class CoresetLoss(nn.Module):
         dimensions = self._state_dimensions()[name]
         if not isinstance(saved, Tensor):
             raise TypeError(f"got a {type(saved).__name__}; expected a tensor.")
-        if saved.dim() != dimensions:
-            raise ValueError(
-                f"size mismatch: got shape {tuple(saved.shape)}; expected a {dimensions}-dimensional tensor."
+        most = dimensions if self.online else dimensions + 1  # the potentials of a batch have one more
+        if not dimensions <= saved.dim() <= most:
+            kind = f"{dimensions}-dimensional tensor" + (
+                ", or of a batch one with one dimension more" * (not self.online)
             )
+            raise ValueError(f"size mismatch: got shape {tuple(saved.shape)}; expected a {kind}.")
         if saved.is_meta:
             raise ValueError("got a tensor on the meta device, which has no values. Load a state dict that has some.")
         device = getattr(self, name).device
@@ -329,6 +338,14 @@ class CoresetLoss(nn.Module):
 def _nothing(dimensions: int) -> Tensor:
     """What is remembered before the first call."""
     return torch.empty((0,) * dimensions, dtype=torch.float64)
+
+
+def _shape_of_potential(points: Any, samples: Any) -> tuple[int, ...]:
+    """(n,), or (B, n) of a batch, which either of the two may be."""
+    of_points, of_samples = shape_of(points), shape_of(samples)
+    if len(of_points) >= BATCH:
+        return of_points[:-1]
+    return (*of_samples[: len(of_samples) - PAIR], *of_points[:1])
 
 
 def _usable(tensor: Tensor, device: torch.device) -> Tensor:

@@ -23,7 +23,7 @@ from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .kernels import Function, Gaussian, Kernel, KernelFunction, Laplace, Power, within
 from .memory import CachedSelfTerm
 from .options import DivergenceSettings, KernelName, Measures, blur_length, check_one_blur, extent, warn_if_beyond
-from .wasserstein import as_inputs
+from .wasserstein import as_pair
 
 KERNELS: dict[KernelName, Callable[[float], Kernel]] = {"gaussian": Gaussian, "laplace": Laplace}
 RELATIVE_BLUR = 1.0  # of the scale of the samples, where no blur is given: the median heuristic
@@ -239,7 +239,7 @@ def _evaluate(
 
         return Solved(value, Discrepancy(value, of_points - at_points, -at_samples, blur, extent(checked)), derivatives)
 
-    return attach(name, solve, *as_inputs(*measures))
+    return attach(name, solve, *as_pair(name, *measures))
 
 
 def _difference(own: Tensor | None, cross: Tensor | None) -> Tensor | None:

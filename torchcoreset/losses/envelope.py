@@ -24,7 +24,7 @@ from torch import Tensor
 
 from ..modes import solver_modes
 from ..outside_compile import outside_compile
-from ..transport import Cost, Coupling, Problem, Transport
+from ..transport import Cost, Coupling, Problem, Transport, TransportBatch
 
 Inputs = tuple[Tensor, Tensor, "Tensor | None", "Tensor | None"]  # points, samples and the weights of both
 Needed = tuple[bool, bool, bool, bool]
@@ -35,10 +35,11 @@ Derivatives = tuple["Tensor | None", "Tensor | None", "Tensor | None", "Tensor |
 class Solved:
     """What a loss has found out about its inputs."""
 
-    value: float  # the loss
+    value: float | Tensor  # the loss; of a batch those of its pairs, (B,)
     result: Any  # what the caller is told beside it
     # From the inputs and which of them need it, the derivatives of the value: in points (n, d), in samples (m, d), and
-    # in the normalised weights (n,) and (m,), each up to a constant. Called in the backward, outside of autograd.
+    # in the normalised weights (n,) and (m,), each up to a constant; of a batch, each with a leading B. Called in the
+    # backward, outside of autograd.
     derivatives: Callable[[Inputs, Needed], Derivatives]
     # Where samples of other ranks take part: the weighted mean of the last derivative over all samples, and the part of
     # all weight that the samples here have.
@@ -60,8 +61,8 @@ def attach(
     """Solve without a graph, and return the value with envelope gradients attached.
 
     `name` is that of the loss, for messages; `solve` goes from the four tensors to a `Solved`, once, outside of
-    autograd. The value is 0-d, float32 or float64 as the points are (half precision gives float32); with it comes the
-    solve's result.
+    autograd. The value is 0-d, or (B,) of a batch, float32 or float64 as the points are (half precision gives float32);
+    with it comes the solve's result.
     """
     call = _Call(name, solve)
     value: Tensor = _Envelope.apply(points, samples, point_weights, sample_weights, call)  # type: ignore[no-untyped-call]
@@ -87,12 +88,16 @@ class _Envelope(torch.autograd.Function):
         with solver_modes():
             call.solved = solved = call.solve(points, *others)
         dtype = torch.float64 if points.dtype == torch.float64 else torch.float32
-        if not abs(solved.value) <= torch.finfo(dtype).max:
+        found = solved.value
+        largest = float(found.abs().max()) if isinstance(found, Tensor) else abs(found)
+        if not largest <= torch.finfo(dtype).max:
             raise ValueError(
-                f"points: the value of {call.name} is {solved.value:.3g}, which {dtype} cannot hold. "
+                f"points: the value of {call.name} is {largest:.3g}, which {dtype} cannot hold. "
                 "Scale points and samples down, or pass float64 points."
             )
-        value: Tensor = points.new_full((), solved.value, dtype=dtype)
+        if isinstance(found, Tensor):
+            return found.to(dtype, copy=True)  # the result keeps its own
+        value: Tensor = points.new_full((), found, dtype=dtype)
         return value
 
     @staticmethod
@@ -147,9 +152,14 @@ def envelope_gradients(
         ),
     )
     return tuple(
-        None if grad is None or like is None else (grad * grad_value).to(like)
+        None if grad is None or like is None else (grad * _beside(grad_value, grad)).to(like)
         for grad, like in zip(grads, inputs, strict=True)
     )
+
+
+def _beside(grad_value: Tensor, grad: Tensor) -> Tensor:
+    """The incoming gradient, 0-d or (B,), in a shape that multiplies that of an input, whose first dimension is B."""
+    return grad_value.reshape(grad_value.shape + (1,) * (grad.dim() - grad_value.dim()))
 
 
 class _EnvelopeGradient(torch.autograd.Function):
@@ -176,7 +186,8 @@ class _EnvelopeGradient(torch.autograd.Function):
 def _no_vmap(name: str) -> RuntimeError:
     return RuntimeError(
         f"{name}: vmap was asked for, by torch.vmap or within jacrev, jacfwd or hessian; solves are not batched. Loop "
-        "over the problems, and use torch.func.grad for the gradient; second derivatives do not exist."
+        "over the problems (or pass `wasserstein` all of them, with a leading batch dimension), and use "
+        "torch.func.grad for the gradient; second derivatives do not exist."
     )
 
 
@@ -219,17 +230,39 @@ def solved_by_plan(
     return Solved(found.value, found, derivatives, union)
 
 
+def solved_by_plans(cost: Cost, found: TransportBatch) -> Solved:
+    """The same of a batch of pairs, with a leading B."""
+
+    def derivatives(inputs: Inputs, needed: Needed) -> Derivatives:
+        x, y = inputs[:2]
+        if not (needed[0] or needed[1]):
+            return None, None, found.potential, found.transform
+        in_points, in_samples = position_gradients(
+            x.flatten(0, 1), y.flatten(0, 1), found.plan.block_diagonal(), cost, needed[0], needed[1]
+        )
+        return (
+            None if in_points is None else in_points.view(x.shape),
+            None if in_samples is None else in_samples.view(y.shape),
+            found.potential,
+            found.transform,
+        )
+
+    return Solved(found.value, found, derivatives)
+
+
 def weight_gradient(potential: Tensor, weights: Tensor, union: tuple[float, float] | None = None) -> Tensor:
-    """Gradient in unnormalised weights w of a value whose gradient in w / sum w is the potential, float64.
+    """Gradient in unnormalised weights w of a value whose gradient in w / sum w is the potential, float64; all (n,), or
+    (B, n) of a batch.
 
     `union`, as in `Solved`, stands in for what the weights of other ranks would say.
     """
     w = weights.to(potential)  # weights may lie on another device than the points
-    total = w.sum()
+    total = w.sum(-1, keepdim=True)
     if union is not None:
         mean, share = union
         return (potential - mean) * (share / total)
-    return (potential - (w / total) @ potential) / total
+    mean_potential: Tensor = torch.linalg.vecdot(w / total, potential)[..., None]
+    return (potential - mean_potential) / total
 
 
 def _saveable(tensor: Tensor | None) -> Tensor | None:

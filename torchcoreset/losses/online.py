@@ -21,7 +21,7 @@ from ..transport.ranks import as_ranks, engine_on, problem_on, told_to
 from ..transport.stream import Followed, Memory, follow, see
 from .envelope import Derivatives, Inputs, Needed, Solved, attach, position_gradients
 from .options import CostPower, Forgetting, Group, Options
-from .wasserstein import as_inputs
+from .wasserstein import as_pair
 
 CALL = "CoresetLoss(online=True)"
 
@@ -84,7 +84,7 @@ def stream_value(
     ranks = as_ranks(settings.group)
     agreed = {"forgetting": settings.forgetting, "engine": settings.engine}
     with told_to(ranks, CALL):
-        inputs = as_inputs(points, samples, point_weights, sample_weights)
+        inputs = as_pair(CALL, points, samples, point_weights, sample_weights)
 
     def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
         problem, seen = problem_on(

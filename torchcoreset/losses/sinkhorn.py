@@ -27,7 +27,7 @@ from . import options
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .memory import CachedSelfTerm
 from .options import Backend, DivergenceSettings, Measures
-from .wasserstein import as_inputs
+from .wasserstein import as_pair
 
 RELATIVE_BLUR = 0.05  # of the scale of the samples, where no blur is given
 MAX_STEPS = 100  # passes of "newton"; beyond them a plan is returned as it is, with its marginal error
@@ -217,7 +217,7 @@ class SinkhornSettings(DivergenceSettings[SinkhornResult]):
                 value -= remembered.value(samples, sample_weights, terms.key, lambda: terms.samples.value) / 2
             return Solved(value, terms.result(value), terms.derivatives)
 
-        value, result = attach("sinkhorn_divergence", solve, *as_inputs(*measures))
+        value, result = attach("sinkhorn_divergence", solve, *as_pair("sinkhorn_divergence", *measures))
         return value, result
 
     def report(self, result: SinkhornResult) -> None:

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from ..tensors import real_tensor
-from ..transport import EXACT_GAP, Status, Transport, report_unconverged, solve
+from ..transport import EXACT_GAP, Status, Transport, TransportBatch, report_unconverged, solve
+from ..transport.batched import broadcast, is_batch, make_problems, refuse_group, solve_each
 from ..transport.passes import EngineName
 from ..transport.ranks import as_ranks, solve_on, told_to
-from .envelope import Inputs, Solved, attach, solved_by_plan
+from .envelope import Inputs, Solved, attach, solved_by_plan, solved_by_plans
 from .memory import CachedSelfTerm
 from .options import CostPower, DivergenceSettings, Group, MaxSteps, Measures, Tolerance
 
@@ -39,19 +40,23 @@ def wasserstein(
     The p-th power is not rooted and the cost is the full power: for p = 2 this is twice geomloss' value.
 
     Args:
-        points: (n, d) floating, or (n,) when d = 1.
-        samples: (m, d), or (m,) when d = 1, of any real dtype, on the same device.
+        points: (n, d) floating, or (n,) when d = 1; for a batch of pairs (B, n, d).
+        samples: (m, d), or (m,) when d = 1, of any real dtype, on the same device; for a batch (B, m, d). Of a batch
+            either points or samples may be those of one cloud, which all pairs share.
         p: power, p >= 1.
-        point_weights, sample_weights: (n,) and (m,), non-negative, any positive sum; equal if None.
+        point_weights, sample_weights: (n,) and (m,), non-negative, any positive sum; equal if None. For a batch (B, n)
+            and (B, m), or as for one pair if all share them.
         tolerance: relative gap between the value and its lower bound, in (0, 1).
         exact: solve in float64 to a gap of 1e-9.
-        start: (n,) potential to start from.
-        max_steps: bound on passes over the samples.
+        start: (n,) potential to start from; for a batch (B, n).
+        max_steps: bound on passes over the samples of a pair.
         engine: "dense", "keops", "triton" or "auto", as in `transport`.
-        group: None, "world" or a process group whose ranks hold the samples together: see `CoresetLoss`.
+        group: None, "world" or a process group whose ranks hold the samples together: see `CoresetLoss`. Not for
+            a batch.
 
     Returns:
-        0-d tensor in the dtype of the points, float32 for half precision. It is an upper bound within the tolerance.
+        0-d tensor, or (B,) for a batch, in the dtype of the points, float32 for half precision. It is an upper bound
+        within the tolerance.
 
     Raises:
         ValueError: unusable inputs, named. Nothing is changed.
@@ -63,8 +68,9 @@ def wasserstein(
         ConvergenceWarning: the tolerance was not reached.
 
     Gradient: in points and samples that of sum pi c at the returned plan; in weights the potentials, projected on
-    normalised weights. By the envelope theorem these are the gradients of W_p^p, exact when the gap is 0 and the
-    optimal plan is unique. Where a point meets a sample and p = 1, the zero subgradient.
+    normalised weights; in what the pairs of a batch share, the sum of theirs. By the envelope theorem these are the
+    gradients of W_p^p, exact when the gap is 0 and the optimal plan is unique. Where a point meets a sample and p = 1,
+    the zero subgradient.
 
     Example:
         >>> import torch, torchcoreset as tc
@@ -73,6 +79,9 @@ def wasserstein(
         >>> value.backward()
         >>> value.item(), x.grad.tolist()
         (28.5, [-0.5, 7.5])
+        >>> clouds = torch.tensor([[[0.0], [1.0], [2.0], [3.0]], [[8.0], [9.0], [10.0], [11.0]]])
+        >>> tc.wasserstein(x, clouds).tolist()  # a batch of two, which share the points
+        [28.5, 36.5]
 
     Source: Claici, Genevay, Solomon (2020), section 4, with the factors of the gradients put right.
     """
@@ -84,7 +93,7 @@ def wasserstein(
 
 
 @dataclass(frozen=True, kw_only=True)
-class WassersteinSettings(DivergenceSettings[Transport]):
+class WassersteinSettings(DivergenceSettings[Transport | TransportBatch]):
     """How the exact loss is computed; arguments as in `wasserstein`."""
 
     p: CostPower = 2
@@ -96,13 +105,18 @@ class WassersteinSettings(DivergenceSettings[Transport]):
 
     def evaluate(
         self, measures: Measures, start: Tensor | None = None, memory: CachedSelfTerm | None = None
-    ) -> tuple[Tensor, Transport]:
-        """The value with its gradients, and the `Transport` that it comes from."""
+    ) -> tuple[Tensor, Transport | TransportBatch]:
+        """The value with its gradients, and the `Transport` that it comes from, or those of a batch."""
         exact, ranks = self.exact, as_ranks(self.group)
         accuracy = EXACT_GAP if exact else self.tolerance
         settings = {"tolerance": self.tolerance, "exact": exact, "max_steps": self.max_steps, "engine": self.engine}
         with told_to(ranks, "wasserstein"):
             inputs = as_inputs(*measures)
+            batched = is_batch(*inputs[:2])
+            if batched:
+                refuse_group(self.group)
+        if batched:
+            return self._evaluate_batch(inputs, start)
 
         def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
             run = partial(solve, tolerance=accuracy, exact=exact, start=start, max_steps=self.max_steps)
@@ -114,7 +128,18 @@ class WassersteinSettings(DivergenceSettings[Transport]):
 
         return attach("wasserstein", solve_now, *inputs)
 
-    def report(self, result: Transport) -> None:
+    def _evaluate_batch(self, inputs: Inputs, start: Tensor | None) -> tuple[Tensor, TransportBatch]:
+        """The values (B,) of a batch of pairs; autograd sums up the gradients in what they share."""
+        accuracy, dtype = (EXACT_GAP, torch.float64) if self.exact else (self.tolerance, None)
+        run = partial(solve, tolerance=accuracy, exact=self.exact, max_steps=self.max_steps, engine=self.engine)
+
+        def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
+            problems = make_problems(x, y, self.p, point_weights, sample_weights, dtype=dtype)
+            return solved_by_plans(problems.cost, solve_each(problems, run, start))
+
+        return attach("wasserstein", solve_now, *broadcast(*inputs))
+
+    def report(self, result: Transport | TransportBatch) -> None:
         """Raise for an exact solve that fell short, warn for another."""
         if result.status is not Status.CONVERGED:
             accuracy = EXACT_GAP if self.exact else self.tolerance
@@ -127,6 +152,19 @@ def as_inputs(points: Any, samples: Any, point_weights: Any, sample_weights: Any
     if not x.is_floating_point():
         raise ValueError(f"points: got dtype {x.dtype}; expected a floating type. Convert them with .float().")
     return x, y, as_vector(point_weights, "point_weights"), as_vector(sample_weights, "sample_weights")
+
+
+def as_pair(call: str, points: Any, samples: Any, point_weights: Any, sample_weights: Any) -> Inputs:
+    """The same for a loss, `call`, that takes one pair of clouds, and no batch of them."""
+    x, y, *weights = as_inputs(points, samples, point_weights, sample_weights)
+    if is_batch(x, y):
+        name, rows = ("points", x) if is_batch(x, x) else ("samples", y)
+        raise ValueError(
+            f"{name}: got shape {tuple(rows.shape)}; expected (rows, dimension), for {call} takes one pair of clouds. "
+            "Flatten images, .flatten(1); of a batch of clouds, loop over the pairs, or take `wasserstein`, which has "
+            "batches."
+        )
+    return x, y, weights[0], weights[1]
 
 
 def as_rows(values: Any, name: str) -> Tensor:

@@ -8,11 +8,12 @@ from p. `solve` is the way in, and `solver` puts three rooms together until the 
     flow        min-cost flow on the cells: from there to a feasible plan, and the best potential
 
 Beside them, `stream` follows the potential of a stream batch by batch, `entropic` solves Sinkhorn's problem, and
-`ranks` wraps a problem and its engine where samples lie on several processes. `support` leaves out points without
-weight, `groups` cuts a problem where no mass crosses, `labels` sends each sample to one point, and `extent` measures
-median, scale and diameter.
+`ranks` wraps a problem and its engine where samples lie on several processes; `batched` takes many problems of one
+shape. `support` leaves out points without weight, `groups` cuts a problem where no mass crosses, `labels` sends each
+sample to one point, and `extent` measures median, scale and diameter.
 """
 
+from .batched import CouplingBatch, TransportBatch
 from .cost import DISTANCE, Cost, as_cost, check_power
 from .extent import data_scale, diameter, distances, weighted_median
 from .problem import Problem, as_table, make_problem, within_range
@@ -22,8 +23,8 @@ from .solver import DENSE_BALANCE
 from .stream import StreamStatus, StreamTransport
 
 __all__ = [
-    "DENSE_BALANCE", "DISTANCE", "ENTRIES", "EXACT_GAP", "Cost", "Coupling", "Problem", "Status", "StreamStatus",
-    "StreamTransport", "Transport", "as_cost", "as_table", "check_power", "check_start", "check_tolerance",
-    "data_scale", "diameter", "distances", "make_problem", "report_unconverged", "solve", "solve_dual", "transport",
-    "weighted_median", "within_range",
+    "DENSE_BALANCE", "DISTANCE", "ENTRIES", "EXACT_GAP", "Cost", "Coupling", "CouplingBatch", "Problem", "Status",
+    "StreamStatus", "StreamTransport", "Transport", "TransportBatch", "as_cost", "as_table", "check_power",
+    "check_start", "check_tolerance", "data_scale", "diameter", "distances", "make_problem", "report_unconverged",
+    "solve", "solve_dual", "transport", "weighted_median", "within_range",
 ]  # fmt: skip

@@ -115,28 +115,51 @@ def make_problem(
         UserWarning: points in less than float64 are too coarse to be placed among the samples.
     """
     cost = as_cost(p)
+    x, y = as_tables(points, samples)
+    largest = max(check_finite(x, "points"), check_finite(y, "samples"))
+    b = normalised(point_weights, len(x), "point_weights", x.device)
+    a = normalised(sample_weights, len(y), "sample_weights", x.device)
+    equal = sample_weights is None or bool((a == a[0]).all())
+    warn_if_too_coarse(x, y)
+    return place(x, b, y, a, cost, equal=equal, largest=largest, dtype=dtype)
+
+
+def as_tables(points: Any, samples: Any, *, most: int = 2) -> tuple[Tensor, Tensor]:
+    """Points and samples as by `as_table`, or ValueError unless they have one dimension and one device."""
     if isinstance(points, Tensor) and isinstance(samples, Tensor):
         check_devices(points, samples)  # before one of them is refused for being on a device that holds no numbers
-    x, y = as_table(points, "points"), as_table(samples, "samples")
-    if x.shape[1] != y.shape[1]:
+    x, y = as_table(points, "points", most=most), as_table(samples, "samples", most=most)
+    if x.shape[-1] != y.shape[-1]:
         raise ValueError(
             f"samples: got shape {tuple(y.shape)} with points of shape {tuple(x.shape)}; expected the same last "
             "dimension. Did you forget to select features, or to flatten?"
         )
     check_devices(x, y)
-    largest = max(check_finite(x, "points"), check_finite(y, "samples"))
+    return x, y
+
+
+def place(
+    x: Tensor,
+    b: Tensor,
+    y: Tensor,
+    a: Tensor,
+    cost: Cost,
+    *,
+    equal: bool,
+    largest: float,
+    dtype: torch.dtype | None = None,
+) -> Problem:
+    """The problem of checked points (n, d) and samples (m, d), shifted, in the dtype that it needs.
+
+    Weights b (n,) and a (m,) are normalised; all else as in `make_problem` and `Problem`.
+    """
     work = dtype or (x.dtype if x.dtype == torch.float64 else torch.float32)
     wide = torch.promote_types(torch.promote_types(x.dtype, y.dtype), work)
     if wide != torch.float64 and 2 * largest > torch.finfo(wide).max:
         wide = torch.float64  # differences would overflow
-    if x.dtype != torch.float64 and y.dtype == torch.float64:
-        warn_if_too_coarse(x, y)
     x, y = without_offset(x.to(wide), y.to(wide), largest)
     if wide != work and not (holds(work, x) and holds(work, y)):
         work = wide
-    b = normalised(point_weights, len(x), "point_weights", x.device)
-    a = normalised(sample_weights, len(y), "sample_weights", x.device)
-    equal = sample_weights is None or bool((a == a[0]).all())
     return Problem(x=x.to(work), b=b, y=y.to(work), a=a, equal=equal, cost=cost, largest=largest)
 
 
@@ -198,17 +221,20 @@ def _exact(rows: Tensor, shift: Tensor) -> Tensor:
     return exact
 
 
-def warn_if_too_coarse(x: Tensor, y: Tensor) -> None:
+def warn_if_too_coarse(x: Tensor, y: Tensor) -> bool:
     """Warn if points (n, d) in float32 or less cannot be placed among samples (m, d) in float64, far from the origin.
 
     Samples without a range are judged by their distance to the points, if they are whole numbers: others are rounded
-    anyway.
+    anyway. Returns whether it did warn.
     """
+    if x.dtype == torch.float64 or y.dtype != torch.float64:
+        return False
     size, spread = span(y)
     gap = torch.finfo(torch.float32).eps * size
     if spread == 0 and gap > 1 and bool((y == y.round()).all()):
         spread = span(torch.cat((x.double(), y)))[1]
-    if gap > RESOLVED * spread > 0:
+    coarse = gap > RESOLVED * spread > 0
+    if coarse:
         warn_user(
             UserWarning(
                 f"points: got {x.dtype}, whose numbers near {size:.3g} are about {gap:.2g} apart, for samples with a "
@@ -216,6 +242,7 @@ def warn_if_too_coarse(x: Tensor, y: Tensor) -> None:
                 "cannot move by less. Pass float64 points, or subtract the offset from both."
             )
         )
+    return coarse
 
 
 def as_float64(problem: Problem) -> Problem:
@@ -253,17 +280,26 @@ def within_range(problem: Problem) -> Problem:
     )
 
 
-def as_table(values: Any, name: str) -> Tensor:
-    """A detached floating (rows, d) tensor of `values`, by the rule of `tensors`; (rows,) becomes (rows, 1)."""
+def as_table(values: Any, name: str, *, most: int = 2) -> Tensor:
+    """A detached floating (rows, d) tensor of `values`, by the rule of `tensors`; (rows,) becomes (rows, 1).
+
+    Where the `most` dimensions are 3, it may be a batch of tables, (B, rows, d).
+    """
     table = float_tensor(values, name)
     if table.dim() == 1:
         table = table[:, None]
-    if table.dim() != 2:
+    check_shape(table, name, most)
+    return table
+
+
+def check_shape(table: Tensor, name: str, most: int) -> None:
+    """Raise ValueError unless these are rows of numbers, or a batch of tables of them where `most` is 3."""
+    if not 2 <= table.dim() <= most:
         hint = "Flatten each row first: .flatten(1)." if table.dim() > 2 else "Pass a batch of rows."
-        raise ValueError(f"{name}: got shape {tuple(table.shape)}; expected (rows, dimension). {hint}")
+        expected = "(rows, dimension)" if most == 2 else "(rows, dimension), or (batch, rows, dimension)"
+        raise ValueError(f"{name}: got shape {tuple(table.shape)}; expected {expected}. {hint}")
     if 0 in table.shape:
         raise ValueError(
-            f"{name}: got shape {tuple(table.shape)}; expected at least one row and one column. "
-            "Skip empty batches before calling."
+            f"{name}: got shape {tuple(table.shape)}; expected at least one row and one column"
+            f"{' in each of at least one pair' if table.dim() > 2 else ''}. Skip empty batches before calling."
         )
-    return table

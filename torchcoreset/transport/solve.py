@@ -13,6 +13,7 @@ from torch import Tensor
 from ..errors import ConvergenceError, ConvergenceWarning, warn_user
 from ..modes import solver_modes
 from ..tensors import check_count, is_real, real_tensor
+from .batched import TransportBatch, is_batch, make_problems, refuse_group, solve_each
 from .groups import Group, far_groups, group_problem
 from .passes import Engine, EngineChoice, EngineName, check_engine
 from .problem import Problem, as_float64, make_problem, within_range
@@ -40,7 +41,7 @@ def transport(
     max_steps: int = 100,
     engine: EngineName = "auto",
     group: Any = None,
-) -> Transport:
+) -> Transport | Any:  # Any stands for TransportBatch, so that code that has one pair need not ask which it got
     """Optimal transport between weighted points and weighted samples, with a certified gap.
 
     Solves max_v sum_k a_k min_i [|y_k - x_i|^p - v_i] + sum_i b_i v_i, the semi-dual of
@@ -50,26 +51,29 @@ def transport(
     and returns a potential v (a lower bound) together with a feasible plan pi (an upper bound).
 
     Args:
-        points: (n, d), or (n,) when d = 1. Float32 and float64 are computed as they are, half precision in float32;
-            float32 in float64 where samples in float64 need it.
-        samples: (m, d), or (m,) when d = 1, of any real dtype.
+        points: (n, d), or (n,) when d = 1; for a batch of pairs (B, n, d). Float32 and float64 are computed as they
+            are, half precision in float32; float32 in float64 where samples in float64 need it.
+        samples: (m, d), or (m,) when d = 1, of any real dtype; for a batch (B, m, d). Of a batch either points or
+            samples may be those of one cloud, which all pairs share.
         p: power of the Euclidean distance, p >= 1.
-        point_weights, sample_weights: (n,) and (m,), non-negative, any positive sum; equal if None.
+        point_weights, sample_weights: (n,) and (m,), non-negative, any positive sum; equal if None. For a batch (B, n)
+            and (B, m), or as for one pair if all share them.
         tolerance: relative gap (value - lower) / value to stop at, in (0, 1). The default 1e-3 is far below the
             sampling error of most uses.
         exact: solve in float64 to a gap of 1e-9, whatever `tolerance` says. The gap counts what rounding may hide: see
             "Rounding" in the documentation's page on mathematics.
-        start: (n,) potential to start from, such as that of an earlier solve with nearby points.
-        max_steps: bound on the passes over all samples. Where few are allowed and much of the mass is in wrong cells
-            in the end, the plan is a rough one: bounds hold, and the gap says how rough.
+        start: (n,) potential to start from, such as that of an earlier solve with nearby points; for a batch (B, n).
+        max_steps: bound on the passes over all samples, of each pair. Where few are allowed and much of the mass is in
+            wrong cells in the end, the plan is a rough one: bounds hold, and the gap says how rough.
         engine: what reduces over the samples: "dense" (matrix products in blocks), "keops", "triton" (CUDA), or
             "auto" for what pays on the device at hand. Results agree to rounding.
         group: None: the samples are all there are. "world" or a `torch.distributed.ProcessGroup`: they are this rank's
             part of them, and every rank calls with the same points. The result is that of the union, with the `plan`
-            and `transform` of this rank's samples; plan masses are parts of the union's.
+            and `transform` of this rank's samples; plan masses are parts of the union's. Not for a batch.
 
     Returns:
-        `Transport`: bounds, gap, potential, plan, and the status that says why the solver stopped.
+        `Transport`: bounds, gap, potential, plan, and the status that says why the solver stopped. For a batch
+        `TransportBatch`: the same with a leading B, and the `Transport` of each pair by its index.
 
     Raises:
         ValueError: unusable inputs, named.
@@ -85,6 +89,10 @@ def transport(
         >>> plan = tc.transport(torch.tensor([0.0, 10.0]), torch.tensor([0.0, 1.0, 2.0, 3.0]), p=2)
         >>> plan.value, plan.assignment.tolist()
         (28.5, [0, 0, 1, 1])
+        >>> clouds = torch.tensor([[[0.0], [1.0], [2.0], [3.0]], [[8.0], [9.0], [10.0], [11.0]]])
+        >>> batch = tc.transport(torch.tensor([[0.0], [10.0]]), clouds, p=2)  # one coreset, two clouds
+        >>> batch.value.tolist(), batch[1].assignment.tolist()
+        ([28.5, 36.5], [0, 0, 1, 1])
 
     Source: semi-dual and cells: Aurenhammer, Hoffmann, Aronov (1998); Claici, Genevay, Solomon (2020), section 4.
     """
@@ -93,17 +101,23 @@ def transport(
         check_tolerance(tolerance)
         check_count(max_steps, "max_steps")
         check_engine(engine)
+        batched = is_batch(points, samples)
+        if batched:
+            refuse_group(group)
     dtype = torch.float64 if exact else None
     gap = EXACT_GAP if exact else tolerance
-    run = partial(solve, tolerance=gap, exact=exact, start=start, max_steps=max_steps)
+    run = partial(solve, tolerance=gap, exact=exact, max_steps=max_steps)
     with solver_modes():
-        if ranks is None:
+        if batched:
+            problems = make_problems(points, samples, p, point_weights, sample_weights, dtype=dtype)
+            result: Transport | TransportBatch = solve_each(problems, partial(run, engine=engine), start)
+        elif ranks is None:
             problem = make_problem(points, samples, p, point_weights, sample_weights, dtype=dtype)
-            result = run(problem, engine=engine)
+            result = run(problem, start=start, engine=engine)
         else:
             settings = {"tolerance": tolerance, "exact": exact, "max_steps": max_steps, "engine": engine}
             _, result = solve_on(
-                ranks, "transport", run, points, samples, p, point_weights, sample_weights,
+                ranks, "transport", partial(run, start=start), points, samples, p, point_weights, sample_weights,
                 engine=engine, dtype=dtype, state=start, settings=settings,
             )  # fmt: skip
     if result.status is not Status.CONVERGED:
@@ -111,11 +125,15 @@ def transport(
     return result
 
 
-def report_unconverged(result: Transport, tolerance: float, *, exact: bool) -> None:
-    """Raise for an exact solve, warn for another."""
+def report_unconverged(result: Transport | TransportBatch, tolerance: float, *, exact: bool) -> None:
+    """Raise for an exact solve, warn for another; of a batch, once."""
+    worst, which = result, "transport"
+    if isinstance(result, TransportBatch):
+        unconverged = sum(pair.status is not Status.CONVERGED for pair in result)
+        worst, which = result.worst, f"transport: {unconverged} of {len(result)} pairs did not converge; the worst"
     message = (
-        f"transport stopped ({result.status.value}) at a relative gap of {result.gap:.1e} after {result.steps} passes; "
-        f"{tolerance:.1e} was asked for. {result.status.remedy}"
+        f"{which} stopped ({worst.status.value}) at a relative gap of {worst.gap:.1e} after {worst.steps} passes; "
+        f"{tolerance:.1e} was asked for. {worst.status.remedy}"
     )
     if exact:
         raise ConvergenceError(message, result)

@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from ...losses import CoresetLoss, LossResult
+from ...transport import TransportBatch
 
 OptimizerFactory = Callable[[list[nn.Parameter]], Optimizer]
 Optimization = tuple[Optimizer, "LambdaLR | None"]  # with the schedule of its rate, if there is one
@@ -76,6 +77,7 @@ def step(
     closure()
     measured = loss.last
     assert measured is not None  # called
+    assert not isinstance(measured, TransportBatch)  # with one pair
     lowest, best = state.lowest, state.result
     if measured.value < lowest:
         lowest, best = measured.value, points.detach().clone()
