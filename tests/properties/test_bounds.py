@@ -99,7 +99,7 @@ def check(seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if seed % 2:
             patch.setattr(solver, "SMALL", 0)
-            patch.setattr(solver, "MOST_PAIRS", 0)
+            patch.setattr(solver, "FEW", 0)
         check_bounds(seed)
 
 

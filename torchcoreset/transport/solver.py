@@ -35,7 +35,17 @@ from .flow import (
     north_west_corner,
     priced_samples,
 )
-from .passes import RESOLUTION, Engine, EngineChoice, LaguerreCells, make_engine, unresolved
+from .passes import (
+    RESOLUTION,
+    SUMMED,
+    Engine,
+    EngineChoice,
+    LaguerreCells,
+    make_engine,
+    minimum_error,
+    of_sums,
+    unresolved,
+)
 from .problem import Problem
 from .result import Coupling, Status, Transport
 
@@ -43,6 +53,7 @@ from .result import Coupling, Status, Transport
 SMALL = 1 << 20  # pairs of a sample and a point up to which a solve is direct: 8 MiB of costs
 FEW = 60  # samples a point up to which it is so with more pairs: Newton is of little use where cells hold so few
 MOST_PAIRS = 1 << 25  # then: 256 MiB of costs
+DIFFERENCES = 1 << 17  # coordinates times points up to which costs come from differences: 0.1 ms, and less in all
 # Approach.
 FINE = 100  # samples a point in the last subsample: the curvature of fewer is too noisy for the steps on all samples
 MOST = 1 << 18  # most samples in it; beyond, their lists fill more than some hundred MiB
@@ -148,18 +159,23 @@ class Solver:
 
     def solve_directly(self, start: Tensor | None) -> bool:
         """Balance all samples, from the cells of a potential or of zero; whether the bounds meet."""
-        problem = self.problem
-        v = self._zero() if start is None else start
-        costs = problem.cost.pairwise(problem.y, problem.x).double().cpu().numpy()
-        a, b, potential = (t.cpu().numpy() for t in (problem.a, problem.b, v))
-        cell, _ = nearest_cells(costs, potential)
-        balanced = balance(costs, cell, a, np.bincount(cell, a, len(b)) - b, potential)
-        rows, cols, mass = (
-            torch.from_numpy(array).to(v.device) for array in (balanced.rows, balanced.cols, balanced.mass)
-        )
-        plan = Coupling(rows, cols, mass, (len(cell), len(b)))
-        self.keep_plan(plan, plan_cost(self.engine, plan))
-        self.evaluate(torch.from_numpy(balanced.potential).to(v))
+        problem, device = self.problem, self.problem.b.device
+        a, b = problem.a.cpu().numpy(), problem.b.cpu().numpy()
+        v = np.zeros(len(b)) if start is None else start.cpu().numpy()
+        by_differences = problem.x.dtype == torch.float64 and problem.y.numel() * len(b) <= DIFFERENCES
+        block = problem.cost.pairwise_exact if by_differences else problem.cost.pairwise
+        costs = block(problem.y, problem.x).double().cpu().numpy()
+        cell, _ = nearest_cells(costs, v)
+        balanced = balance(costs, cell, a, np.bincount(cell, a, len(b)) - b, v)
+        rows, cols, mass = balanced.rows, balanced.cols, balanced.mass
+        entries = [torch.from_numpy(array).to(device) for array in (rows, cols, mass)]
+        plan = Coupling(entries[0], entries[1], entries[2], costs.shape)
+        self.keep_plan(plan, float(mass @ costs[rows, cols]) if by_differences else plan_cost(self.engine, plan))
+        potential = torch.from_numpy(balanced.potential - b @ balanced.potential).to(device)
+        if by_differences:
+            self._keep(cells_of_costs(problem, costs, potential))
+        else:
+            self.evaluate(potential)
         return self.gap <= self.tolerance
 
     def run(self, start: Tensor | None) -> Transport:
@@ -250,7 +266,10 @@ class Solver:
 
     def evaluate(self, v: Tensor, near: LaguerreCells | None = None) -> LaguerreCells:
         """One pass over all samples, or those that may have left the cells of a potential nearby; keeps the best."""
-        cells = self.engine.hard(v, near)
+        return self._keep(self.engine.hard(v, near))
+
+    def _keep(self, cells: LaguerreCells) -> LaguerreCells:
+        """Keep a pass if it is the best."""
         if self.best is None or cells.dual > self.best.dual:
             self.best = cells
         return cells
@@ -419,6 +438,20 @@ class Solver:
             steps=self.steps,
             status=Status.CONVERGED if self.gap <= self.tolerance else otherwise,
         )
+
+
+def cells_of_costs(problem: Problem, costs: Floats, v: Tensor) -> LaguerreCells:
+    """The cells of a centred potential (n,), from costs (m, n) by differences in float64; margins are not looked at."""
+    potential, a = v.cpu().numpy(), problem.a.cpu().numpy()
+    cell, reduced = nearest_cells(costs, potential)
+    own = costs[np.arange(len(cell)), cell]
+    mass = np.bincount(cell, a, len(potential))
+    mean = float(a @ own)
+    error = float(a @ minimum_error(problem, reduced, float(potential.max())))
+    error += of_sums(problem, mean, SUMMED * float((mass + problem.b.cpu().numpy()) @ np.abs(potential)))
+    dual = float(a @ reduced) - (error if error > RESOLUTION * mean else 0.0)
+    cells, costs_there, masses = (torch.from_numpy(array).to(v.device) for array in (cell, own, mass))
+    return LaguerreCells(v, cells, costs_there, torch.zeros_like(costs_there), masses, mean, error, dual)
 
 
 def is_direct(n: int, m: int) -> bool:
