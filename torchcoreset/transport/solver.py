@@ -154,8 +154,14 @@ class Solver:
         return room and self.max_steps >= FEWEST_STEPS
 
     def _solve_with_all_pairs(self) -> bool:
-        """Solve directly from the best potential so far, where some of the samples did not do, or will hardly do."""
-        return self._may_hold_all_pairs() and self.solve_directly(self.highest.potential)
+        """Solve directly from the best potential so far, where some of the samples did not do, or will hardly do.
+
+        Between groups that exchange no mass a potential may have jumps that cost it the digits for an exact gap: from
+        zero it has none.
+        """
+        if not self._may_hold_all_pairs():
+            return False
+        return self.solve_directly(self.highest.potential) or self.solve_directly(None)
 
     def solve_directly(self, start: Tensor | None) -> bool:
         """Balance all samples, from the cells of a potential or of zero; whether the bounds meet."""
