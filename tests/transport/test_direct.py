@@ -109,7 +109,7 @@ def test_both_roads_agree(monkeypatch: pytest.MonkeyPatch) -> None:
         x, y, b, a = problem_of(kind, 60, 900, 0)
         direct = tc.transport(x, y, 2, b, a, exact=True)
         with monkeypatch.context() as patch:
-            patch.setattr(solver, "SMALL", 0)
+            patch.setattr(solver, "is_direct", lambda *_: False)
             patch.setattr(solver, "MOST_PAIRS", 0)
             approached = tc.transport(x, y, 2, b, a, exact=True)
         assert direct.value == pytest.approx(approached.value, rel=1e-8), kind
@@ -118,14 +118,17 @@ def test_both_roads_agree(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("direct")
 def test_large_problems_with_few_samples_a_point_are_direct_too() -> None:
     x, y = normal(700, 2), normal(5000, 2, seed=1)
-    assert len(x) * len(y) > solver.SMALL
+    assert len(y) > solver.FEW
     assert tc.transport(x, y).gap <= 1e-6
 
 
 def test_many_samples_a_point_are_approached() -> None:
-    x, y = normal(20, 2), normal(100_000, 2, seed=1)
-    assert not Solver(_problem(x, y), _settings()).is_small
-    assert Solver(_problem(x, y[:5000]), _settings()).is_small
+    x, y, potential = normal(20, 2), normal(100_000, 2, seed=1), torch.zeros(20, dtype=torch.float64)
+    assert not Solver(_problem(x, y), _settings()).is_small(None)
+    assert not Solver(_problem(x, y), _settings()).is_small(potential)
+    assert not Solver(_problem(x, y[:5000]), _settings()).is_small(None)
+    assert Solver(_problem(x, y[:5000]), _settings()).is_small(potential)
+    assert Solver(_problem(x, y[:2000]), _settings()).is_small(None)
 
 
 def _problem(x: Tensor, y: Tensor) -> object:

@@ -37,7 +37,7 @@ either_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.fixture(autouse=True)
 def by_approach(monkeypatch: pytest.MonkeyPatch) -> None:
     """No problem is small enough to be solved directly, without Newton; test_direct.py tests those."""
-    monkeypatch.setattr(solver_module, "SMALL", 0)
+    monkeypatch.setattr(solver_module, "is_direct", lambda *_: False)
     monkeypatch.setattr(solver_module, "MOST_PAIRS", 0)
 
 

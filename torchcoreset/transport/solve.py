@@ -224,7 +224,7 @@ def _in_enough_digits(
     """
     problem = within_range(problem)
     solver = Solver(problem, settings)
-    if solver.is_small:
+    if solver.is_small(start):
         if problem.y.numel() * len(problem.x) <= FLOAT64:
             solver = Solver(as_float64(problem), settings)
         if solver.solve_directly(start) and not solver.below_rounding(solver.highest):
@@ -235,7 +235,7 @@ def _in_enough_digits(
             return found, solver
     if solver.problem.x.dtype != torch.float64:
         solver = Solver(as_float64(problem), settings)
-        if solver.is_small and solver.solve_directly(start):
+        if solver.is_small(start) and solver.solve_directly(start):
             return run(solver, start), solver
     solver.needs_float64(start)
     groups = far_groups(solver.problem, solver.mean)

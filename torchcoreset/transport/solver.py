@@ -50,9 +50,11 @@ from .problem import Problem
 from .result import Coupling, Status, Transport
 
 # Direct solves: no approach, all samples are balanced.
-SMALL = 1 << 20  # pairs of a sample and a point up to which a solve is direct: 8 MiB of costs
-FEW = 60  # samples a point up to which it is so with more pairs: Newton is of little use where cells hold so few
-MOST_PAIRS = 1 << 25  # then: 256 MiB of costs
+FEW = 2048  # samples up to which a solve is direct: approaches take some milliseconds however small a problem is
+FEW_PER_POINT = 60  # the same for each point: Newton is of little use where cells hold so few
+WARM_PER_POINT = 300  # the same with a potential to start from
+WARM_PAIRS = 1 << 20  # then: pairs of a sample and a point
+MOST_PAIRS = 1 << 25  # of any direct solve: 256 MiB of costs
 DIFFERENCES = 1 << 17  # coordinates times points up to which costs come from differences: 0.1 ms, and less in all
 # Approach.
 FINE = 100  # samples a point in the last subsample: the curvature of fewer is too noisy for the steps on all samples
@@ -76,7 +78,6 @@ TRUST_MANY = 0.1  # the same if many are
 REST = 0.1  # tolerances by which the dual may stay below its predicted maximum, where the curvature is at hand
 LEFT = 1.0  # the same where a curvature would have to be made first: the flow makes up for it
 # Flow.
-PRICED = 1.0  # samples a point in wrong cells from which the cheapest moves between all pairs of cells are offered
 ROUNDS = 8  # most rounds, each with four times as many boundary samples as the one before
 # A second round takes 3 to 10 s with 1,000 points and 331,000 samples, a first one 1 s (measured).
 FEW_ROUNDS = 2  # most rounds where a near-optimal plan is accepted
@@ -135,11 +136,10 @@ class Solver:
         hidden = max(cells.error, 4 * self.problem.rounding)
         return self.problem.x.dtype != torch.float64 and hidden > 0.5 * self.tolerance * cells.mean
 
-    @property
-    def is_small(self) -> bool:
+    def is_small(self, start: Tensor | None) -> bool:
         """Whether the flow can do without an approach, and all samples are here."""
         n, m = len(self.problem.x), self.problem.count
-        return n > 1 and is_direct(n, m) and self._may_hold_all_pairs() and not self.sorts
+        return n > 1 and is_direct(n, m, start is not None) and self._may_hold_all_pairs() and not self.sorts
 
     @property
     def sorts(self) -> bool:
@@ -214,7 +214,9 @@ class Solver:
                 return Status.MAX_STEPS
             cells = self.evaluate(v, cells)
             nearly = self.accept_near_optimal and self.gap <= ROUGH * self.tolerance
-            if self.gap <= self.tolerance or nearly or self._solve_with_all_pairs():
+            if self.gap <= self.tolerance or nearly:
+                break
+            if (round_ or len(self.problem.x) > DENSE_BALANCE) and self._solve_with_all_pairs():
                 break
             if round_ > 1 and self.gap > 0.9 * gap:
                 break
@@ -373,7 +375,7 @@ class Solver:
         excess = cells.mass - problem.b
         limit = max(n, BALANCED_ELEMENTS // (n if n <= MOST_DENSE else ROW_ELEMENTS))
         boundary = boundary_samples(self.engine, cells, excess, widen, limit)
-        if n <= DENSE_BALANCE and _marginal_error(cells, problem) > PRICED * self.grain:
+        if n <= DENSE_BALANCE and widen > 1:
             boundary = priced_samples(self.engine, cells, boundary, widen)
         arguments = tuple(t.cpu().numpy() for t in (boundary.cell, boundary.a, excess, v))
         # At a potential far from the best, samples may lie in cells that cost far more than the plan does.
@@ -460,9 +462,10 @@ def cells_of_costs(problem: Problem, costs: Floats, v: Tensor) -> LaguerreCells:
     return LaguerreCells(v, cells, costs_there, torch.zeros_like(costs_there), masses, mean, error, dual)
 
 
-def is_direct(n: int, m: int) -> bool:
-    """Whether n points and m samples are so few, or samples so few a point, that they are solved directly."""
-    return n * m <= min(SMALL if m > FEW * n else MOST_PAIRS, MOST_PAIRS)
+def is_direct(n: int, m: int, warm: bool) -> bool:
+    """Whether m samples are so few, or so few for each of n points, that they are solved directly."""
+    few = m <= max(FEW, FEW_PER_POINT * n) or (warm and m <= min(WARM_PER_POINT * n, WARM_PAIRS // n))
+    return few and n * m <= MOST_PAIRS
 
 
 def _marginal_error(cells: LaguerreCells, problem: Problem) -> float:

@@ -58,7 +58,9 @@ def solve_on(
         return problem, solve(problem, engine=engine)
     n = len(problem.x)
     # As many samples as the largest subsample of n points has, or as are solved directly: on every rank.
-    few = problem.count <= max(LEAST_SAMPLES, COARSE * n, min(FINE * n, MOST)) or is_direct(n, problem.count)
+    few = problem.count <= max(LEAST_SAMPLES, COARSE * n, min(FINE * n, MOST)) or is_direct(
+        n, problem.count, state is not None
+    )
     if few or problem.ranks.size == 1:
         return problem, problem.own_result(solve(problem.whole(), engine=engine))
     return problem, solve(problem, engine=engine_on(ranks, engine))
