@@ -26,7 +26,7 @@ CACHES := .mypy_cache .pytest_cache .ruff_cache
 .DELETE_ON_ERROR:
 # Two goals given to `make -j` would run two pips in one environment.
 .NOTPARALLEL:
-.PHONY: help demo test test-quick lint format docs bench bench-quick clean
+.PHONY: help demo test test-quick lint format docs bench bench-page bench-quick clean
 
 help:
 	@echo "make demo        a coreset found, certified and drawn, in a minute or two"
@@ -35,7 +35,8 @@ help:
 	@echo "make lint        ruff and mypy"
 	@echo "make format      let ruff rewrite what it can"
 	@echo "make docs        the documentation site, in site/"
-	@echo "make bench       the benchmarks, side by side with the peers (bench-quick: in under 2 minutes)"
+	@echo "make bench       the benchmarks, side by side with the peers, in 30 minutes (bench-quick: in under 2)"
+	@echo "make bench-page  the same, and their tables and plots put into docs/benchmarks.md"
 	@echo "make clean       remove caches, builds and outputs (rm -r $(VENV) removes the environment)"
 
 demo: $(DEMO_STAMP)
@@ -63,6 +64,9 @@ docs: $(DEV_STAMP)
 
 bench: $(BENCH_STAMP)
 	$(RUN) -m tests.benchmarks
+
+bench-page: bench
+	$(RUN) -m tests.benchmarks.page
 
 bench-quick: $(BENCH_STAMP)
 	$(RUN) -m tests.benchmarks --quick

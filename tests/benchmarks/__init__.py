@@ -1,7 +1,10 @@
 """Side by side with the peers: `make bench`, or the short form `make bench-quick`. Nothing here asserts a time.
 
-problems   the work, seeded                     ours, peer_*   the methods        methods   all of them, by name
-truth      exact optima and true gaps           measure        seconds, hard passes, peak memory of one method
-apart      the same in a process of its own     report         one table, and JSON beside it
-growth     cost against n, m and d              tune           how the settings of the stochastic peers were found
+plans      the table of work and methods        problems   clouds that are drawn, tables that are read
+methods    all methods, by name                 ours, peer_*, loops   how each is called
+measure    seconds, hard passes, peak memory    apart      the same in a process of its own, and its judgement
+truth      exact optima and true gaps           record, report        what is known, as one long table and JSON
+page       the tables of docs/benchmarks.md     growth     plots of cost against n, m and d
+machine    what it ran on                       tune       how the settings of the stochastic peers were found
+on_gpu     all that a GPU should show           online, divergences, tables, scale_up, scale_out   tables of their own
 """

@@ -1,98 +1,120 @@
-"""One method in a process of its own: its memory is its own, its threads disturb nobody, and it can be given up.
-
-`python -m tests.benchmarks.apart WORK METHOD SEED OPTIMUM FILE` writes a record as JSON; an optimum of nan is unknown.
-"""
+"""One method in a process of its own: its memory is its own, its threads disturb nobody, and it can be given up."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import math
-import subprocess
-import sys
+import os
 import tempfile
+import time
 from pathlib import Path
 
+from tests.processes import SERVER
+
+from .machine import use_cores
 from .measure import Measurement, measure, memory
 from .method import Method
 from .methods import find_method
-from .problems import PLANS, ROOT, Unavailable, Work, make_work
+from .plans import PLANS, make_work
+from .problems import Unavailable, Work
 from .record import Record
 from .truth import optimum, semi_dual
 
-MODULE = "tests.benchmarks.apart"
+LOST = "not judged in time"  # the note of a run whose value was not known when patience ended
 
 
-def run_apart(work: str, method: str, seed: int, best: float, patience: float) -> Record:
+def run_apart(work: str, method: str, seed: int, patience: float) -> Record:
     """The record of a run in another process; whatever happens there is a record, too."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "record.json"
-        command = [sys.executable, "-m", MODULE, work, method, str(seed), repr(best), str(path)]
-        child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        try:
-            _, errors = child.communicate(timeout=patience)
-        except subprocess.TimeoutExpired:
-            reason = f"given up after {patience:.0f} s, {_memory_of(child.pid)}"
-            child.kill()
-            child.communicate()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "errors").touch()  # the process may end before it writes any
+        began = time.perf_counter()
+        child = SERVER.Process(target=_run_there, args=(work, method, seed, folder))
+        child.start()
+        child.join(patience)
+        late = child.exitcode is None
+        used = _memory_of(child.pid) if late else ""
+        child.kill()
+        child.join()
+        left = _left_in(folder)
+        if left is not None and (late or child.exitcode == 0):
+            return left
+        if late:
+            reason = f"given up after {time.perf_counter() - began:.0f} s, {used}"
             return Record(work=work, method=method, seed=seed, status="timed out", reason=reason)
-        if child.returncode == 0 and path.is_file():
-            return Record(**json.loads(path.read_text()))
-        lines = errors.strip().splitlines()
-        how = f"killed by signal {-child.returncode}" if child.returncode < 0 else lines[-1] if lines else "no message"
+        code = child.exitcode or 0
+        lines = (folder / "errors").read_text(errors="replace").strip().splitlines()
+        how = f"killed by signal {-code}" if code < 0 else lines[-1] if lines else "no message"
         return Record(work=work, method=method, seed=seed, status="failed", reason=how)
 
 
-def run_here(work_name: str, method_name: str, seed: int, best: float) -> Record:
-    """The record of a run in this process, judged against the optimum if that is known."""
+def _run_there(work: str, method: str, seed: int, folder: Path) -> None:
+    """What the other process does: times are kept before they are judged, which may take longer than patience lasts."""
+    for stream, path in (1, Path(os.devnull)), (2, folder / "errors"):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), stream)
+    if find_method(PLANS[work].task, method).threads_as_cores:
+        use_cores()
+    run_here(work, method, seed, folder)
+
+
+def run_here(work_name: str, method_name: str, seed: int, folder: Path | None = None) -> Record:
+    """The record of a run in this process, judged; written to the folder, if there is one, as soon as it is timed."""
     record = Record(work=work_name, method=method_name, seed=seed)
     try:
         work = make_work(work_name, seed)
-        method = find_method(PLANS[work_name].task, method_name)
-        return judged(record, work, measured(work, method), best)
+        found = measured(work, find_method(PLANS[work_name].task, method_name))
+        timed(record, found)
+        _keep(dataclasses.replace(record, note="; ".join(filter(None, [record.note, LOST]))), folder)
+        judge(record, work, found)
     except ImportError as error:
         record.status, record.reason = "not installed", str(error)
     except Unavailable as error:
         record.status, record.reason = "unavailable", str(error)
     except Exception as error:  # a peer may raise anything, and the others still have their turn
         record.status, record.reason = "failed", f"{type(error).__name__}: {error}".partition("\n")[0]
+    _keep(record, folder)
     return record
 
 
 def measured(work: Work, method: Method) -> Measurement:
-    """One run of a coreset or loss, whose seeds repeat them; several of a transport."""
-    return measure(work, method) if work.task == "transport" else measure(work, method, repeats=1)
+    """One run of a coreset, whose seeds repeat it; several of what is short."""
+    return measure(work, method, repeats=1) if work.task == "coreset" else measure(work, method)
 
 
-def judged(record: Record, work: Work, found: Measurement, best: float) -> Record:
-    """Fill in times and the true worth of the outcome."""
-    outcome = found.outcome
+def timed(record: Record, found: Measurement) -> None:
+    """Fill in times, memory and what the method says of itself."""
     record.runs = found.seconds
     record.seconds = min(found.seconds)
-    record.hard_pass, record.minimum_only, record.peak = found.hard_pass, found.minimum_only, found.peak
-    record.note = "; ".join(filter(None, [outcome.note, *found.warnings]))
+    record.processor, record.hard_pass, record.peak = found.processor, found.hard_pass, found.peak
+    record.value = found.outcome.value
+    record.note = "; ".join(filter(None, [found.outcome.note, *found.warnings]))
+
+
+def judge(record: Record, work: Work, found: Measurement) -> None:
+    """Fill in the true worth of the outcome."""
+    outcome = found.outcome
     if outcome.points is not None:
-        record.value, width = optimum(outcome.points, work.samples)
+        record.value, width = optimum(outcome.points, work.samples, work.p)
         if width > 1e-9:
             record.note += f"; W2^2 known to {width:.0e}"
-    elif outcome.potential is not None and work.task == "transport":
-        record.value = semi_dual(work.points, work.samples, outcome.potential)
-        record.gap = (best - record.value) / best
-    else:
-        record.value = outcome.value
-        if outcome.value is not None and math.isfinite(best):
-            record.gap = abs(outcome.value - best) / best
-    return record
+    elif outcome.potential is not None:
+        record.lower = semi_dual(work.points, work.samples, outcome.potential, work.p)
 
 
-def _memory_of(pid: int) -> str:
+def _keep(record: Record, folder: Path | None) -> None:
+    """Write the record, the whole of it or nothing: the process may be ended at any time."""
+    if folder is not None:
+        (folder / "partial").write_text(json.dumps(dataclasses.asdict(record)))
+        (folder / "partial").replace(folder / "record.json")
+
+
+def _left_in(folder: Path) -> Record | None:
+    path = folder / "record.json"
+    return Record(**json.loads(path.read_text())) if path.is_file() else None
+
+
+def _memory_of(pid: int | None) -> str:
     try:
         return f"at {memory('VmHWM', Path(f'/proc/{pid}/status')) / 2**30:.2f} GiB at most, imports and data included"
     except OSError:
         return "memory unknown"
-
-
-if __name__ == "__main__":
-    work_name, method_name, seed, best, path = sys.argv[1:]
-    record = run_here(work_name, method_name, int(seed), float(best))
-    Path(path).write_text(json.dumps(dataclasses.asdict(record)))

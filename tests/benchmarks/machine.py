@@ -5,26 +5,56 @@ from __future__ import annotations
 import datetime
 import os
 import platform
+import subprocess
 from importlib import metadata
 from pathlib import Path
 
 import torch
 
-PACKAGES = ("torch", "numpy", "POT", "ott-jax", "jax", "geomloss", "k-means-constrained", "torchcoreset")
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = (
+    *("torchcoreset", "torch", "numpy", "scikit-learn", "POT", "ott-jax", "jax", "geomloss", "k-means-constrained"),
+    "flash-sinkhorn",
+)
 
 
 def facts() -> dict[str, object]:
     """Processor, cores, threads, load, versions, date."""
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "commit": commit(),
         "processor": processor(),
         "cores": os.cpu_count(),
-        "torch threads": torch.get_num_threads(),
-        "load at start": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        "threads": torch.get_num_threads(),
+        "load at start": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
         "system": platform.platform(),
         "python": platform.python_version(),
         "versions": {name: version(name) for name in PACKAGES},
     }
+
+
+def use_threads(count: int) -> None:
+    """So many threads for this process and those that it starts; of torch, BLAS and scikit-learn."""
+    os.environ["OMP_NUM_THREADS"] = str(count)
+    torch.set_num_threads(count)
+
+
+def use_cores() -> None:
+    """As many cores for this process as torch has threads."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-torch.get_num_threads() :])
+
+
+def commit() -> str:
+    """The commit that is checked out, with a + where files differ from it."""
+    try:
+        called = [["git", "rev-parse", "--short", "HEAD"], ["git", "status", "--porcelain", "--untracked-files=no"]]
+        head, changed = (
+            subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout for words in called
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return head.strip() + ("+" if changed else "")
 
 
 def processor() -> str:

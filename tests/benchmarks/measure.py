@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -15,7 +15,9 @@ from .method import Method, Outcome
 from .problems import Work
 
 REPEATS = 5
-ENOUGH = 5.0  # seconds of repeating after which the best so far is taken
+PASSES = 50  # hard passes at most: the first of them fill caches
+ENOUGH = 1.0  # seconds of repeating after which the best so far is taken: what takes longer runs once
+FEW_POINTS, FEW_SAMPLES = 10, 100  # of the run that is not counted
 CHUNK_ELEMENTS = 1 << 19  # of one block of costs: 2 MiB, which stays in cache
 STATUS = Path("/proc/self/status")
 CLEAR = Path("/proc/self/clear_refs")
@@ -26,9 +28,10 @@ class Measurement:
     """What one method took.
 
     Attributes:
-        seconds: of each run; the best counts.
-        hard_pass: seconds of one hard pass on the same work in the same process, best of five.
-        minimum_only: seconds of one that drops the index of the nearest point.
+        seconds: wall clock of each run; the best counts.
+        processor: least processor time of a run, of all threads.
+        hard_pass: processor time of one hard pass on the same work in the same process, least of several; None on a
+            GPU.
         peak: bytes by which the first run raised the memory of the process above the data; None where the system
             does not tell.
         outcome: of the last run.
@@ -36,69 +39,71 @@ class Measurement:
     """
 
     seconds: list[float]
-    hard_pass: float
-    minimum_only: float
+    processor: float
+    hard_pass: float | None
     peak: int | None
     outcome: Outcome
     warnings: list[str]
 
 
 def measure(work: Work, method: Method, repeats: int = REPEATS) -> Measurement:
-    """Get ready, run until it has been repeated enough, keep all times."""
+    """Get ready, run until it has been repeated enough, keep all times, each divided by the steps of the work."""
+    warm_up(work, method)
     run = method.prepare(work)
-    hard_pass = best_of(5, lambda: hard_pass_over(work.points, work.samples))
-    minimum_only = best_of(5, lambda: minimum_pass_over(work.points, work.samples))
+    on_gpu = work.points.is_cuda
+    # A pass of a GPU takes no processor time; tests/gpu/time_engines.py measures it.
+    hard_pass = None if on_gpu else least_processor(lambda: hard_pass_over(work.points, work.samples))
     before = reset_peak()
     seconds: list[float] = []
+    processor = float("inf")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        while not seconds or (len(seconds) < repeats and sum(seconds) < ENOUGH):
-            began = time.perf_counter()
+        while not seconds or (len(seconds) < repeats and sum(seconds) * work.steps < ENOUGH):
+            began, used = time.perf_counter(), time.process_time()
             outcome = run()
-            seconds.append(time.perf_counter() - began)
+            if on_gpu:
+                torch.cuda.synchronize()
+            processor = min(processor, (time.process_time() - used) / work.steps)
+            seconds.append((time.perf_counter() - began) / work.steps)
             if len(seconds) == 1:
                 peak = None if before is None else max(0, memory("VmHWM") - before)
     messages = sorted({str(warning.message).strip().partition("\n")[0] for warning in caught})
     return Measurement(
-        seconds=seconds,
-        hard_pass=hard_pass,
-        minimum_only=minimum_only,
-        peak=peak,
-        outcome=outcome,
-        warnings=messages,
+        seconds=seconds, processor=processor, hard_pass=hard_pass, peak=peak, outcome=outcome, warnings=messages
     )
 
 
-def best_of(repeats: int, run: Callable[[], object]) -> float:
-    """Least seconds of some runs; one that takes long is not repeated."""
-    best, total = float("inf"), 0.0
-    for _ in range(repeats):
-        began = time.perf_counter()
+def warm_up(work: Work, method: Method) -> None:
+    """A run on the first few points and samples: imports and threads of a first call are not counted."""
+    points, samples = work.points[..., :FEW_POINTS, :], work.samples[..., :FEW_SAMPLES, :]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        method.prepare(replace(work, points=points, samples=samples, steps=1))()
+
+
+def least_processor(run: Callable[[], object]) -> float:
+    """Least processor time of some runs: fifty of what takes milliseconds, one of what takes long."""
+    took: list[float] = []
+    while not took or (len(took) < PASSES and sum(took) < ENOUGH / 2):
+        began = time.process_time()
         run()
-        took = time.perf_counter() - began
-        best, total = min(best, took), total + took
-        if total > ENOUGH:
-            break
-    return best
+        took.append(time.process_time() - began)
+    return min(took)
 
 
 def hard_pass_over(x: Tensor, y: Tensor) -> None:
     """The unit of work: one chunked computation of min_i |y_k - x_i|^2 with its index, a bare loop in float32.
 
-    The index is what a solver needs, to know the cells; |y_k|^2, the same for all i, is left out.
+    The index is what a solver needs, to know the cells; |y_k|^2, the same for all i, is left out. Batches of clouds are
+    one product.
     """
+    if x.ndim == 3:
+        torch.baddbmm(x.square().sum(2)[:, None], y, x.transpose(1, 2), alpha=-2).min(2)
+        return
     square = x.square().sum(1)
     rows = max(16, CHUNK_ELEMENTS // len(x))
     for start in range(0, len(y), rows):
         torch.addmm(square, y[start : start + rows], x.t(), alpha=-2).min(1)
-
-
-def minimum_pass_over(x: Tensor, y: Tensor) -> None:
-    """The same without the index, which torch computes two to five times faster on CPUs."""
-    square = x.square().sum(1)
-    rows = max(16, CHUNK_ELEMENTS // len(x))
-    for start in range(0, len(y), rows):
-        torch.addmm(square, y[start : start + rows], x.t(), alpha=-2).amin(1)
 
 
 def reset_peak() -> int | None:

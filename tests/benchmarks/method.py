@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from .problems import Work
+from .problems import Unavailable, Work
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,8 +15,8 @@ class Outcome:
     """What a method returned; its true worth is computed from it afterwards.
 
     Attributes:
-        potential: (n,) dual potential of the points in units of |y - x|^2; judged by its semi-dual value.
-        value: W_2^2 as the method reports it; judged only where there is no potential.
+        potential: (n,) dual potential of the points in units of |y - x|^p; judged by its semi-dual value.
+        value: W_p^p as the method reports it, the cost of a feasible plan; None where it has none.
         points: (n, d) of a coreset; judged by their exact W_2^2.
         note: what the method says about itself.
     """
@@ -37,9 +37,27 @@ class Method:
         prepare: everything that is not counted, such as conversion of arrays and compilation; returns the run that
             is. Raises ImportError where the peer is missing and Unavailable where it cannot do this work.
         rival: name of the method of ours that does the same job, to which the table's ratio refers.
+        threads_as_cores: it takes a thread for each core that it sees, so that its process is held to as many cores as
+            others have threads.
+        device: "cuda" for one that runs on a GPU alone.
     """
 
     name: str
     task: str
     prepare: Callable[[Work], Callable[[], Outcome]]
     rival: str = ""
+    threads_as_cores: bool = False
+    device: str = "any"
+
+
+def need_squares(work: Work) -> None:
+    """For methods that know squared distances alone. Raises Unavailable where p is not 2."""
+    if work.p != 2:
+        raise Unavailable("for p = 2 only")
+
+
+def need_costs(work: Work, most: int) -> None:
+    """For methods that hold the matrix of costs. Raises Unavailable where it has more elements than these."""
+    elements = work.points.shape[-2] * work.samples.shape[-2]
+    if elements > most:
+        raise Unavailable(f"too large: its matrix of costs has {elements:.0e} elements, and {most:.0e} are tried")

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from . import ours, peer_geomloss, peer_kmeans, peer_ott, peer_pot
+from . import ours, peer_flash, peer_geomloss, peer_kmeans, peer_ott, peer_pot
 from .method import Method
+from .plans import Plan
 
-ALL = [*ours.METHODS, *peer_pot.METHODS, *peer_ott.METHODS, *peer_geomloss.METHODS, *peer_kmeans.METHODS]
+ALL = [
+    *ours.METHODS,
+    *peer_pot.METHODS,
+    *peer_ott.METHODS,
+    *peer_geomloss.METHODS,
+    *peer_flash.METHODS,
+    *peer_kmeans.METHODS,
+]
 
-# The network simplex needs the full cost matrix in float64 and far longer than anyone waits.
-HOPELESS = {
-    ("cod-rna 331k n=1000", "POT free_support_barycenter"),
-    ("cod-rna 331k n=1000", "k-means-constrained"),
-    ("cod-rna 331k n=1000", "ours, same start"),
-}
 
-
-def methods_for(task: str, work: str) -> list[Method]:
-    """Those that can do this work."""
-    return [method for method in ALL if method.task == task and (work, method.name) not in HOPELESS]
+def methods_for(plan: Plan) -> list[Method]:
+    """Those that the plan names, or all that do its task on its device."""
+    able = [method for method in ALL if method.task == plan.task and method.device in {"any", plan.device}]
+    return [method for method in able if not plan.methods or method.name in plan.methods]
 
 
 def find_method(task: str, name: str) -> Method:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 import torchcoreset as tc
 
+from .loops import each_pair, training
 from .method import Method, Outcome
 from .problems import Work
 
@@ -19,7 +20,7 @@ def cold(tolerance: float) -> Callable[[Work], Callable[[], Outcome]]:
     """The solver without a start, to a certified gap."""
 
     def prepare(work: Work) -> Callable[[], Outcome]:
-        return lambda: _told(tc.transport(work.points, work.samples, tolerance=tolerance))
+        return lambda: _told(tc.transport(work.points, work.samples, work.p, tolerance=tolerance))
 
     return prepare
 
@@ -27,16 +28,16 @@ def cold(tolerance: float) -> Callable[[Work], Callable[[], Outcome]]:
 def exact(work: Work) -> Callable[[], Outcome]:
     """To a gap of 1e-9, in float64."""
     x, y = work.points.double(), work.samples.double()
-    return lambda: _told(tc.transport(x, y, exact=True))
+    return lambda: _told(tc.transport(x, y, work.p, exact=True))
 
 
 def warm(work: Work) -> Callable[[], Outcome]:
     """From the potential of points that have since moved by 1 % of their spacing, each in a random direction."""
     x, y = work.points, work.samples
-    direction = torch.randn(x.shape, generator=torch.Generator().manual_seed(2))
+    direction = torch.randn(x.shape, generator=torch.Generator().manual_seed(2)).to(x.device)
     before = x + MOVE * spacing(x) * direction / direction.norm(dim=1, keepdim=True)
-    start = tc.transport(before, y).potential
-    return lambda: _told(tc.transport(x, y, start=start))
+    start = tc.transport(before, y, work.p).potential
+    return lambda: _told(tc.transport(x, y, work.p, start=start))
 
 
 def spacing(x: Tensor) -> float:
@@ -46,32 +47,31 @@ def spacing(x: Tensor) -> float:
     return float(distance.amin(1).median())
 
 
-def loss_and_gradient(work: Work) -> Callable[[], Outcome]:
-    """One differentiable loss and its gradient in the points, as in a training loop."""
-
-    def run() -> Outcome:
-        x = work.points.clone().requires_grad_()
-        loss = tc.CoresetLoss()
-        loss(x, work.samples).backward()
-        assert x.grad is not None
-        assert loss.last is not None
-        if not bool(torch.isfinite(x.grad).all()):
-            raise ArithmeticError("the gradient is not finite")
-        return _told(loss.last)
-
-    return run
+def _coreset_loss(work: Work) -> Callable[[Tensor], Tensor]:
+    loss = tc.CoresetLoss(work.p)
+    return lambda x: loss(x, work.samples)
 
 
-def coreset(work: Work) -> Callable[[], Outcome]:
-    """As a user calls it: the start is its own."""
-    n = len(work.points)
-    return lambda: _built(tc.build_coreset(work.samples, n, seed=work.seed, progress=False))
+def _wasserstein(work: Work) -> Callable[[Tensor], Tensor]:
+    return lambda x: tc.wasserstein(x, work.samples, work.p)
+
+
+def coreset(restarts: int | None) -> Callable[[Work], Callable[[], Outcome]]:
+    """As a user calls it: the starts are its own, one or, if None, as many as it likes."""
+
+    def prepare(work: Work) -> Callable[[], Outcome]:
+        n = len(work.points)
+        return lambda: _built(
+            tc.build_coreset(work.samples, n, work.p, restarts=restarts, seed=work.seed, progress=False)
+        )
+
+    return prepare
 
 
 def coreset_from_start(work: Work) -> Callable[[], Outcome]:
     """From the start that the peers are given."""
     n = len(work.points)
-    return lambda: _built(tc.build_coreset(work.samples, n, init=work.points, seed=work.seed, progress=False))
+    return lambda: _built(tc.build_coreset(work.samples, n, work.p, init=work.points, seed=work.seed, progress=False))
 
 
 def _told(result: tc.Transport) -> Outcome:
@@ -89,7 +89,10 @@ METHODS = [
     Method(name="ours, gap 1e-4", task="transport", prepare=cold(1e-4)),
     Method(name="ours, exact", task="transport", prepare=exact),
     Method(name="ours, warm, gap 1e-3", task="transport", prepare=warm, rival="ours, gap 1e-3"),
-    Method(name="ours, loss and gradient", task="loss", prepare=loss_and_gradient),
-    Method(name="ours", task="coreset", prepare=coreset),
+    Method(name="ours, CoresetLoss", task="loss", prepare=training(_coreset_loss)),
+    Method(name="ours, wasserstein", task="loss", prepare=training(_wasserstein), rival="ours, CoresetLoss"),
+    Method(name="ours, a loop", task="clouds", prepare=each_pair(tc.wasserstein)),
+    Method(name="ours", task="coreset", prepare=coreset(None)),
+    Method(name="ours, one start", task="coreset", prepare=coreset(1), rival="ours"),
     Method(name="ours, same start", task="coreset", prepare=coreset_from_start, rival="ours"),
 ]

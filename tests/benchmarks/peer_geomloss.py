@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import torch
 
-from .method import Method, Outcome
-from .problems import Unavailable, Work
+from .method import Method, Outcome, need_costs, need_squares
+from .problems import Work
 
 BLUR = 0.05  # of the root mean squared distance to the nearest point
 SCALING = 0.9  # its default, 0.5, anneals too fast to converge
@@ -20,8 +20,8 @@ def sinkhorn(work: Work) -> Callable[[], Outcome]:
 
     from .peer_pot import nearest_cost
 
-    if len(work.points) * len(work.samples) > MOST_ELEMENTS:
-        raise Unavailable("too large for backend 'tensorized'")
+    need_squares(work)
+    need_costs(work, MOST_ELEMENTS)
     blur = BLUR * nearest_cost(work) ** 0.5
     loss = SamplesLoss("sinkhorn", p=2, blur=blur, scaling=SCALING, debias=False, potentials=True, backend="tensorized")
 

@@ -1,4 +1,4 @@
-"""k-means-constrained: k-means whose clusters must have equal sizes, by minimum-cost flow."""
+"""k-means: scikit-learn's, and k-means-constrained, whose clusters have equal sizes, by minimum-cost flow."""
 
 from __future__ import annotations
 
@@ -6,8 +6,27 @@ from collections.abc import Callable
 
 import torch
 
-from .method import Method, Outcome
+from .method import Method, Outcome, need_costs
 from .problems import Work
+
+MOST_ELEMENTS = 1_000_000  # costs, beyond which a run of the flow takes minutes
+
+
+def kmeans(work: Work) -> Callable[[], Outcome]:
+    """scikit-learn's with one start of its own (k-means++); float32 as the others get, default tolerance.
+
+    Its clusters are as large as they come; the centres are judged with equal weights like everyone's.
+    """
+    from sklearn.cluster import KMeans
+
+    samples = work.samples.numpy()
+
+    def run() -> Outcome:
+        model = KMeans(len(work.points), n_init=1, random_state=work.seed).fit(samples)
+        note = f"{model.n_iter_} steps, mean square within its own clusters {model.inertia_ / len(samples):.6g}"
+        return Outcome(points=torch.from_numpy(model.cluster_centers_), note=note)
+
+    return run
 
 
 def constrained(work: Work) -> Callable[[], Outcome]:
@@ -18,6 +37,7 @@ def constrained(work: Work) -> Callable[[], Outcome]:
     """
     from k_means_constrained import KMeansConstrained
 
+    need_costs(work, MOST_ELEMENTS)
     n, m = work.points.shape[0], work.samples.shape[0]
     start, samples = work.points.double().numpy(), work.samples.double().numpy()
 
@@ -35,4 +55,7 @@ def constrained(work: Work) -> Callable[[], Outcome]:
     return run
 
 
-METHODS = [Method(name="k-means-constrained", task="coreset", prepare=constrained, rival="ours")]
+METHODS = [
+    Method(name="KMeans", task="coreset", prepare=kmeans, rival="ours, one start"),
+    Method(name="k-means-constrained", task="coreset", prepare=constrained, rival="ours"),
+]

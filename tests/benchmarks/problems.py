@@ -1,8 +1,9 @@
-"""The work: what every method is given.
+"""The work: what every method is given. Clouds that are drawn, and tables that are read.
 
-    x (n, d) points      y (m, d) samples      both float32; weights are equal and p = 2 throughout
+    x (n, d) points      y (m, d) samples      both float32, of equal weights
 
-Work is made from its name and a seed, so that a process of its own can make it again.
+A maker takes a seed and returns both, so that a process of its own can make them again. Only the start of a coreset
+depends on the seed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import torch
 from torch import Generator, Tensor
 
 ROOT = Path(__file__).resolve().parents[2]
+Maker = Callable[[int], tuple[Tensor, Tensor]]
 
 
 class Unavailable(Exception):
@@ -29,10 +31,12 @@ class Work:
 
     Attributes:
         name: as the table prints it.
-        task: "transport" (optimum between points and samples), "loss" (value and gradient of one loss) or
-            "coreset" (find the points).
-        points: (n, d) the points; for a coreset those to start from.
-        samples: (m, d) samples, in random order.
+        task: "transport" (optimum between points and samples), "loss" (training steps: value, gradient in the points,
+            Adam), "clouds" (a batch of pairs, value and gradients) or "coreset" (find the points).
+        points: (n, d) the points, for a coreset those to start from; (batch, n, d) of clouds.
+        samples: (m, d) samples, in random order; (batch, m, d) of clouds.
+        p: power of the distance.
+        steps: of training in one run; times are given for one of them.
         seed: for methods that draw random numbers.
     """
 
@@ -40,34 +44,12 @@ class Work:
     task: str
     points: Tensor
     samples: Tensor
-    seed: int
+    p: float = 2
+    steps: int = 1
+    seed: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """How to make a piece of work, and how much patience it deserves.
-
-    Attributes:
-        make: from a seed to points and samples.
-        task: as in `Work`.
-        seeds: number of runs, each from its own start (coresets only); the table shows medians.
-        patience: seconds after which one run is given up.
-    """
-
-    make: Callable[[int], tuple[Tensor, Tensor]]
-    task: str
-    seeds: int = 1
-    patience: float = 300
-
-
-def make_work(name: str, seed: int = 0) -> Work:
-    """Work by its name. Raises Unavailable where its data is missing."""
-    plan = PLANS[name]
-    points, samples = plan.make(seed)
-    return Work(name=name, task=plan.task, points=points, samples=samples, seed=seed)
-
-
-def normal(n: int, m: int, d: int, clusters: int = 1) -> Callable[[int], tuple[Tensor, Tensor]]:
+def normal(n: int, m: int, d: int, clusters: int = 1) -> Maker:
     """Points and samples drawn independently from N(0, I), or a mixture of shifted copies; the same for every seed.
 
     Such points are where a coreset starts: their cells are far from balanced, in a mixture the more so.
@@ -86,16 +68,94 @@ def normal(n: int, m: int, d: int, clusters: int = 1) -> Callable[[int], tuple[T
     return make
 
 
-def table(load: Callable[[], Tensor], size: int, rows: int | None = None) -> Callable[[int], tuple[Tensor, Tensor]]:
-    """A standardised table, or some random rows of it, and random distinct rows to start from."""
+def separated(n: int, m: int, d: int, clusters: int = 20) -> Maker:
+    """Separated clusters of unequal mass and width: centres 5 N(0, I), spreads U(.3, 1.3), masses Dirichlet(1).
+
+    The points are samples, as those of a coreset are at its start; their shares of the clusters differ from the masses,
+    so that mass has to cross between clusters.
+    """
 
     def make(seed: int) -> tuple[Tensor, Tensor]:
-        samples = standardised(load())
-        samples = samples[torch.randperm(len(samples), generator=Generator().manual_seed(0))[:rows]]
-        start = torch.randperm(len(samples), generator=Generator().manual_seed(seed))[:size]
-        return samples[start].clone(), samples.contiguous()
+        generator = torch.Generator().manual_seed(1)
+        centres = 5 * torch.randn(clusters, d, generator=generator)
+        spreads = 0.3 + torch.rand(clusters, 1, generator=generator)
+        masses = -torch.rand(clusters, generator=generator).log()
+        component = torch.multinomial(masses, m, replacement=True, generator=generator)
+        samples = centres[component] + spreads[component] * torch.randn(m, d, generator=generator)
+        return some_rows(samples, n, seed), samples
 
     return make
+
+
+def cauchy(n: int, m: int, d: int) -> Maker:
+    """Points and samples with independent Cauchy coordinates: no mean, so that a few far samples carry the cost."""
+
+    def make(seed: int) -> tuple[Tensor, Tensor]:
+        generator = torch.Generator().manual_seed(1)
+        rows = torch.empty(n + m, d).cauchy_(generator=generator)
+        return rows[:n].clone(), rows[n:].clone()
+
+    return make
+
+
+def scales(n: int, m: int, d: int) -> Maker:
+    """Nested scales: normal rows, each multiplied by a power of ten between 1e-4 and 1e4."""
+
+    def make(seed: int) -> tuple[Tensor, Tensor]:
+        generator = torch.Generator().manual_seed(1)
+        powers = torch.randint(-4, 5, (n + m, 1), generator=generator)
+        rows = torch.randn(n + m, d, generator=generator) * 10.0**powers
+        return rows[:n].clone(), rows[n:].clone()
+
+    return make
+
+
+def far(n: int, m: int, d: int) -> Maker:
+    """Four clusters a thousand times as far from each other as they are wide; points and samples drawn alike."""
+
+    def make(seed: int) -> tuple[Tensor, Tensor]:
+        generator = torch.Generator().manual_seed(1)
+        rows = torch.randn(n + m, d, generator=generator)
+        rows += 1e3 * torch.randint(4, (n + m, 1), generator=generator)
+        return rows[:n].clone(), rows[n:].clone()
+
+    return make
+
+
+def pairs(batch: int, n: int, m: int, d: int) -> Maker:
+    """Pairs of normal clouds, (batch, n, d) and (batch, m, d)."""
+
+    def make(seed: int) -> tuple[Tensor, Tensor]:
+        generator = torch.Generator().manual_seed(1)
+        return torch.randn(batch, n, d, generator=generator), torch.randn(batch, m, d, generator=generator)
+
+    return make
+
+
+def started(maker: Maker, size: int) -> Maker:
+    """The samples of this cloud, and random rows of them to start from, others for each seed."""
+
+    def make(seed: int) -> tuple[Tensor, Tensor]:
+        samples = maker(0)[1]
+        return some_rows(samples, size, seed), samples
+
+    return make
+
+
+def table(load: Callable[[], Tensor], size: int, rows: int | None = None, *, standardise: bool = True) -> Maker:
+    """A table, or some random rows of it, and random distinct rows to start from."""
+
+    def make(seed: int) -> tuple[Tensor, Tensor]:
+        samples = standardised(load()) if standardise else load().float()
+        samples = samples[torch.randperm(len(samples), generator=Generator().manual_seed(0))[:rows]].contiguous()
+        return some_rows(samples, size, seed), samples
+
+    return make
+
+
+def some_rows(samples: Tensor, size: int, seed: int) -> Tensor:
+    """Random distinct rows."""
+    return samples[torch.randperm(len(samples), generator=Generator().manual_seed(seed))[:size]].clone()
 
 
 def standardised(table: Tensor) -> Tensor:
@@ -104,6 +164,18 @@ def standardised(table: Tensor) -> Tensor:
     spread = wide.std(0, unbiased=False)
     used = spread > 0
     return ((wide[:, used] - wide[:, used].mean(0)) / spread[used]).float()
+
+
+def components(load: Callable[[], Tensor], count: int) -> Callable[[], Tensor]:
+    """The table in its principal components, the largest first, not rescaled."""
+
+    def loaded() -> Tensor:
+        wide = load().double()
+        centred = wide - wide.mean(0)
+        directions = torch.linalg.eigh(centred.t() @ centred)[1].flip(1)[:, :count]
+        return (centred @ directions).float()
+
+    return loaded
 
 
 def stored(*names: str) -> Callable[[], Tensor]:
@@ -131,25 +203,3 @@ def digits() -> Tensor:
     except ImportError as error:
         raise Unavailable("scikit-learn is not installed") from error
     return torch.from_numpy(load_digits().data)
-
-
-PLANS = {
-    "n=50 m=1k d=2": Plan(make=normal(50, 1000, 2), task="transport"),
-    "n=100 m=10k d=2": Plan(make=normal(100, 10_000, 2), task="transport"),
-    "n=50 m=50k d=2": Plan(make=normal(50, 50_000, 2), task="transport"),
-    "n=100 m=100k d=16": Plan(make=normal(100, 100_000, 16), task="transport"),
-    "n=100 m=100k d=16, 8 clusters": Plan(make=normal(100, 100_000, 16, clusters=8), task="transport"),
-    "n=500 m=20k d=16": Plan(make=normal(500, 20_000, 16), task="transport"),
-    "digits n=10": Plan(make=table(digits, 10, rows=400), task="coreset"),
-    "digits n=50": Plan(make=table(digits, 50), task="coreset"),
-    "pendigits 8k n=100": Plan(
-        make=table(stored("pendigits.npz"), 100, rows=8000), task="coreset", seeds=5, patience=900
-    ),
-    "cod-rna 331k n=1000": Plan(
-        make=table(stored("cod_rna.npz", "cod_rna_test.npz"), 1000), task="coreset", patience=900
-    ),
-    "n=10k m=1M d=8": Plan(make=normal(10_000, 1_000_000, 8, clusters=8), task="loss", patience=1800),
-}
-TINY = ("n=50 m=1k d=2", "digits n=10")
-QUICK = ("n=100 m=10k d=2", "digits n=50")
-FULL = tuple(name for name in PLANS if name not in {*TINY, "digits n=50"})

@@ -11,13 +11,16 @@ class Record:
 
     Attributes:
         work, method, seed: what was run.
-        status: "ok", "not installed", "unavailable", "failed" or "timed out".
-        reason: for the last four.
-        seconds: best of the repeats in `runs`.
-        hard_pass, minimum_only: seconds of one, measured beside it.
+        status: "ok", "not installed", "unavailable", "failed", "timed out" or "not run".
+        reason: for the others than "ok".
+        seconds: wall clock, best of the repeats in `runs`; of a loss, for one step.
+        processor: seconds of processor time, of all threads, of the repeat that took least.
+        hard_pass: processor seconds of one hard pass, measured beside it.
         peak: bytes above the data.
-        value: W_2^2; for coresets the exact one of the points found.
-        gap: true relative distance from the optimum (transport), from the best value found (coreset).
+        value: W_p^p as the method reports it, a mean over clouds; for coresets the exact one of the points found.
+        lower: of a transport, the semi-dual value in float64 of the potential returned: a lower bound.
+        gap: true relative distance from the optimum (transport), from the best value found (coreset); filled in when
+            all methods have run.
         note: what the method says of itself, and its warnings.
     """
 
@@ -27,10 +30,11 @@ class Record:
     status: str = "ok"
     reason: str = ""
     seconds: float | None = None
+    processor: float | None = None
     runs: list[float] = field(default_factory=list)
     hard_pass: float | None = None
-    minimum_only: float | None = None
     peak: int | None = None
     value: float | None = None
+    lower: float | None = None
     gap: float | None = None
     note: str = ""

@@ -15,7 +15,8 @@ import torch
 
 from . import peer_ott, peer_pot, truth
 from .method import Outcome
-from .problems import PLANS, Work, make_work
+from .plans import FULL, make_work
+from .problems import Work
 
 GAPS = (1e-3, 1e-4)
 CAP = 6.0  # seconds for one run
@@ -31,11 +32,17 @@ def main() -> None:
     parser.add_argument("works", nargs="*", help="names of transport work; all if none")
     parser.add_argument("--peer", choices=tuple(GRIDS), help="one of them only")
     options = parser.parse_args()
-    for name in options.works or [name for name, plan in PLANS.items() if plan.task == "transport"]:
+    for name in options.works or stochastic_work():
         work = make_work(name)
         best = truth.optimum(work.points, work.samples)[0]
         for peer in [options.peer] if options.peer else GRIDS:
             tune(peer, work, best)
+
+
+def stochastic_work() -> list[str]:
+    """The transport work of the tables that all methods do."""
+    plans = {name: plan for section in FULL.sections for name, plan in section.plans.items()}
+    return [name for name, plan in plans.items() if plan.task == "transport" and not plan.methods]
 
 
 def tune(peer: str, work: Work, best: float) -> None:
