@@ -93,7 +93,7 @@ def run_work(name: str, programme: Programme, left: Callable[[], float], tell: C
             else:
                 reason = f"the run's {programme.minutes:g} minutes were used up"
                 record = Record(work=name, method=method.name, seed=seed, status="not run", reason=reason)
-            told = f"{record.seconds:.3g} s" if record.seconds is not None else f"{record.status}: {record.reason}"
+            told = f"{record.seconds:.3g} s" if record.status == "ok" else f"{record.status}: {record.reason}"
             tell(f"{name}, {method.name}: {told}")
             records.append(record)
     return records

@@ -40,8 +40,9 @@ def run_apart(work: str, method: str, seed: int, patience: float) -> Record:
         if left is not None and (late or child.exitcode == 0):
             return left
         if late:
-            reason = f"given up after {time.perf_counter() - began:.0f} s, {used}"
-            return Record(work=work, method=method, seed=seed, status="timed out", reason=reason)
+            seconds = time.perf_counter() - began
+            reason = f"given up after {seconds:.0f} s, {used}"
+            return Record(work=work, method=method, seed=seed, status="timed out", reason=reason, seconds=seconds)
         code = child.exitcode or 0
         lines = (folder / "errors").read_text(errors="replace").strip().splitlines()
         how = f"killed by signal {-code}" if code < 0 else lines[-1] if lines else "no message"

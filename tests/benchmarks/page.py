@@ -94,8 +94,8 @@ def _best(rows: Sequence[Record]) -> str:
 def _cell(row: Record | None) -> str:
     if row is None:
         return ""
-    if row.status == "timed out":
-        return f"over {PLANS[row.work].patience:.0f} s"
+    if row.status == "timed out" and row.seconds is not None:
+        return f"over {row.seconds:.0f} s"
     if row.status != "ok" or row.seconds is None or row.processor is None:
         return SHORT.get(row.status, row.status)
     unit, scale = ("ms", 1e3) if row.processor < 0.1 else ("s", 1)

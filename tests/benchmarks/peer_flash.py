@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 
 from .method import Method, Outcome, need_squares
-from .peer_geomloss import BLUR, SCALING
+from .peer_geomloss import BLUR, scaling_for
 from .peer_pot import nearest_cost
 from .problems import Work
 
@@ -20,15 +20,15 @@ def sinkhorn(work: Work) -> Callable[[], Outcome]:
     from flash_sinkhorn import SamplesLoss
 
     need_squares(work)
-    blur = BLUR * nearest_cost(work) ** 0.5
+    blur, scaling = BLUR * nearest_cost(work) ** 0.5, scaling_for(work)
     loss = SamplesLoss(
-        "sinkhorn", blur=blur, scaling=SCALING, debias=False, potentials=True, half_cost=True, allow_tf32=False
+        "sinkhorn", blur=blur, scaling=scaling, debias=False, potentials=True, half_cost=True, allow_tf32=False
     )
 
     def run() -> Outcome:
         with torch.no_grad():
             potential, _ = loss(work.points, work.samples)
-        return Outcome(potential=2 * potential.flatten(), note=f"blur={blur:.3g}, scaling={SCALING}")
+        return Outcome(potential=2 * potential.flatten(), note=f"blur={blur:.3g}, scaling={scaling}")
 
     return run
 

@@ -199,8 +199,9 @@ MNIST = stored("mnist_t10k.npz")
 KMEANS = Section(
     title="Coresets beside k-means",
     about="`build_coreset(restarts=1)` and scikit-learn's `KMeans(n_init=1)`, both from their own starts to their own "
-    "default tolerances. k-means gives no equal weights and no certificate; its centres are judged with equal weights. "
-    "Tables are standardised, the images not.",
+    "default tolerances. k-means minimises the distance to the nearest centre, with weights as they come, and proves "
+    "nothing; here its centres are judged with equal weights, which is what a coreset is for. Tables are standardised, "
+    "the images not.",
     plans={
         **beside_kmeans("digits (1,797 rows, d=64)", rows_of(digits), (10, 100)),
         **beside_kmeans("Pendigits (10,992, d=16)", rows_of(stored("pendigits.npz"))),

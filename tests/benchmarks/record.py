@@ -13,7 +13,8 @@ class Record:
         work, method, seed: what was run.
         status: "ok", "not installed", "unavailable", "failed", "timed out" or "not run".
         reason: for the others than "ok".
-        seconds: wall clock, best of the repeats in `runs`; of a loss, for one step.
+        seconds: wall clock, best of the repeats in `runs`; of a loss, for one step. Of a run that timed
+            out, those after which it was given up, preparation included.
         processor: seconds of processor time, of all threads, of the repeat that took least.
         hard_pass: processor seconds of one hard pass, measured beside it.
         peak: bytes above the data.

@@ -244,7 +244,8 @@ def test_every_report_is_whole_whatever_is_missing(
             "clouds": ("failed", "killed by signal 9"),
             "coreset": ("unavailable", "no data: nowhere"),
         }[PLANS[work].task]
-        return Record(work=work, method=method, seed=seed, status=status, reason=reason)
+        seconds = 60.0 if status == "timed out" else None
+        return Record(work=work, method=method, seed=seed, status=status, reason=reason, seconds=seconds)
 
     monkeypatch.setattr(command, "run_apart", stand_in)
     command.main(["--out", str(tmp_path)])
