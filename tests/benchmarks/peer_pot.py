@@ -75,6 +75,7 @@ DESCENT = {
     "n=500 m=20k d=16": Descent(rate=0.3, batch=256, steps=1024),
     "20 clusters, n=100 m=20k d=16": Descent(rate=10.0, batch=256, steps=16384),
     "20 clusters, n=100 m=50k d=16": Descent(rate=10.0, batch=256, steps=16384),
+    "Cauchy, n=100 m=20k d=2": Descent(rate=10.0, batch=32, steps=32768),
 }
 DEFAULT_DESCENT = Descent(rate=0.3, batch=256, steps=1024)
 SMOOTHING = 0.1  # first eta of its decreasing regularisation, its default for costs of order 1

@@ -105,6 +105,7 @@ class Sweep:
         }
 
 
+MNIST = stored("mnist_t10k.npz")  # 10,000 images of 28 x 28 pixels, 0 to 255
 GROWTH_METHODS = ("ours, gap 1e-3", "ours, exact")
 # Samplers of a large m have nothing to gain where there are few samples a point.
 EXACTLY = ("ours, gap 1e-3", "ours, exact", "ours, warm, gap 1e-3", "POT emd2", "geomloss sinkhorn")
@@ -139,12 +140,15 @@ UNEVEN = Section(
 )
 FEW = Section(
     title="Few samples a point",
-    about="N(0, I) samples and points, from 50 samples a point to three points a sample.",
+    about="N(0, I) samples and points, from 50 samples a point to three points a sample, and rows of images as points.",
     plans={
         "n=100 m=5,000 d=2": Plan(make=normal(100, 5000, 2), task="transport", methods=EXACTLY),
         "n=1,000 m=10k d=2": Plan(make=normal(1000, 10_000, 2), task="transport", methods=EXACTLY),
         "n=400 m=400 d=2": Plan(make=normal(400, 400, 2), task="transport", methods=EXACTLY),
         "n=400 m=133 d=2": Plan(make=normal(400, 133, 2), task="transport", methods=EXACTLY),
+        "MNIST, n=1,000 m=10k d=784": Plan(
+            make=table(MNIST, 1000, standardise=False), task="transport", methods=EXACTLY
+        ),
     },
     compared=("ours, exact", "POT emd2"),
 )
@@ -195,7 +199,6 @@ def rows_of(load: Callable[[], Tensor], **settings: bool) -> Callable[[int], Mak
     return lambda size: table(load, size, **settings)
 
 
-MNIST = stored("mnist_t10k.npz")
 KMEANS = Section(
     title="Coresets beside k-means",
     about="`build_coreset(restarts=1)` and scikit-learn's `KMeans(n_init=1)`, both from their own starts to their own "
@@ -205,8 +208,12 @@ KMEANS = Section(
     plans={
         **beside_kmeans("digits (1,797 rows, d=64)", rows_of(digits), (10, 100)),
         **beside_kmeans("Pendigits (10,992, d=16)", rows_of(stored("pendigits.npz"))),
+        **beside_kmeans("N(0, I) (10k, d=2)", lambda size: started(normal(1, 10_000, 2), size), (1000,)),
         **beside_kmeans("N(0, I) (50k, d=16)", lambda size: started(normal(1, 50_000, 16), size)),
         **beside_kmeans("20 clusters (20k, d=16)", lambda size: separated(size, 20_000, 16)),
+        **beside_kmeans(
+            "clusters 4 times as far (20k, d=8)", lambda size: separated(size, 20_000, 8, distance=20), (100,)
+        ),
         **beside_kmeans("MNIST (10k, 32 components)", rows_of(components(MNIST, 32), standardise=False)),
         **beside_kmeans("MNIST (10k, d=784)", rows_of(MNIST, standardise=False)),
         **beside_kmeans("cod-rna (331k, d=8)", rows_of(stored("cod_rna.npz", "cod_rna_test.npz")), patience=120),

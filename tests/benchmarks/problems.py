@@ -68,8 +68,8 @@ def normal(n: int, m: int, d: int, clusters: int = 1) -> Maker:
     return make
 
 
-def separated(n: int, m: int, d: int, clusters: int = 20) -> Maker:
-    """Separated clusters of unequal mass and width: centres 5 N(0, I), spreads U(.3, 1.3), masses Dirichlet(1).
+def separated(n: int, m: int, d: int, clusters: int = 20, distance: float = 5) -> Maker:
+    """Clusters of unequal mass and width: centres distance N(0, I), spreads U(.3, 1.3), masses Dirichlet(1).
 
     The points are samples, as those of a coreset are at its start; their shares of the clusters differ from the masses,
     so that mass has to cross between clusters.
@@ -77,7 +77,7 @@ def separated(n: int, m: int, d: int, clusters: int = 20) -> Maker:
 
     def make(seed: int) -> tuple[Tensor, Tensor]:
         generator = torch.Generator().manual_seed(1)
-        centres = 5 * torch.randn(clusters, d, generator=generator)
+        centres = distance * torch.randn(clusters, d, generator=generator)
         spreads = 0.3 + torch.rand(clusters, 1, generator=generator)
         masses = -torch.rand(clusters, generator=generator).log()
         component = torch.multinomial(masses, m, replacement=True, generator=generator)
