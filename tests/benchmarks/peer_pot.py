@@ -134,6 +134,6 @@ METHODS = [
     Method(name="POT emd2", task="transport", prepare=emd2, rival="ours, exact"),
     Method(name="POT solve_semidiscrete", task="transport", prepare=semidiscrete, rival="ours, gap 1e-4"),
     Method(name="POT emd2", task="loss", prepare=training(_training_loss), rival="ours, CoresetLoss"),
-    Method(name="POT emd2, a loop", task="clouds", prepare=each_pair(emd2_loss), rival="ours, a loop"),
+    Method(name="POT emd2, a loop", task="clouds", prepare=each_pair(emd2_loss), rival="ours, one call"),
     Method(name="POT free_support_barycenter", task="coreset", prepare=barycenter, rival="ours"),
 ]

@@ -170,7 +170,7 @@ CLOUDS = Section(
     title="Batches of clouds",
     about="Pairs of normal clouds: values and gradients of all pairs, as a loss over a minibatch of point clouds.",
     plans={"64 pairs, n=100 m=200 d=3": Plan(make=pairs(64, 100, 200, 3), task="clouds")},
-    compared=("ours, a loop", "POT emd2, a loop"),
+    compared=("ours, one call", "POT emd2, a loop"),
 )
 QUALITY = Section(
     title="Coresets of equal weights",
