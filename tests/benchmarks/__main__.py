@@ -48,7 +48,9 @@ def chosen(programme: Programme, only: str | None) -> list[str]:
         *first, last = programme.sections
         early = [name for section in first for name in section.plans]
         return list(dict.fromkeys([*early, *programme.growth(), *last.plans]))
-    return list(programme.growth()) if only == GROWTH else [name for name in PLANS if only in name]
+    if only == GROWTH:
+        return list(programme.growth())
+    return [name for name, plan in PLANS.items() if only in name and plan.device == "cpu"]
 
 
 def run_programme(programme: Programme, works: list[str], out: Path, stem: str) -> None:

@@ -57,10 +57,11 @@ def _measured_on(machine: Mapping[str, object]) -> str:
     versions = machine["versions"]
     assert isinstance(versions, Mapping)
     told = ", ".join(f"{name} {version}" for name, version in versions.items() if version != "not installed")
+    took = machine.get("seconds of the run")
     return (
         f"{machine['processor']}, {machine['cores']} cores, threads of each method: {machine['threads']}, load at the "
         f"start: {machine['load at start']}; {str(machine['date'])[:10]}, commit {machine['commit']}, Python "
-        f"{machine['python']}, {told}."
+        f"{machine['python']}, {told}." + (f" {took / 60:.0f} minutes in all." if isinstance(took, int) else "")
     )
 
 

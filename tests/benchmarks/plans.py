@@ -216,7 +216,7 @@ KMEANS = Section(
         ),
         **beside_kmeans("MNIST (10k, 32 components)", rows_of(components(MNIST, 32), standardise=False)),
         **beside_kmeans("MNIST (10k, d=784)", rows_of(MNIST, standardise=False)),
-        **beside_kmeans("cod-rna (331k, d=8)", rows_of(stored("cod_rna.npz", "cod_rna_test.npz")), patience=120),
+        **beside_kmeans("cod-rna (331k, d=8)", rows_of(stored("cod_rna.npz", "cod_rna_test.npz")), patience=180),
     },
     compared=("ours, one start", "KMeans"),
 )
