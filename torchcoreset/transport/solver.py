@@ -220,7 +220,9 @@ class Solver:
                 break
             if round_ > 1 and self.gap > 0.9 * gap:
                 break
-            if curvature is not None and cells.dual < self.lower:  # moving samples has spoilt the potential
+            if cells.dual < self.lower and len(self.problem.x) <= DENSE_BALANCE:
+                cells = self.highest  # the wrong samples were offered, and have spoilt the potential
+            elif curvature is not None and cells.dual < self.lower:
                 cells = self._correct(cells, curvature)
                 if cells.dual < self.lower:
                     cells = self._correct(self.highest, curvature)
