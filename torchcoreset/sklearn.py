@@ -33,6 +33,7 @@ from .transport.stream import StreamTransport
 
 Floats = NDArray[np.float64]
 ROWS = 1 << 14  # rows whose distances to all points are held at once
+TIED = 64  # roundings of a cost within which two points are equally near
 
 
 class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -249,7 +250,13 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
 
     def _cells(self, rows: Tensor) -> NDArray[np.int64]:
         problem = make_problem(torch.from_numpy(self.points_).to(rows), rows, self._power)
-        found: NDArray[np.int64] = make_engine(problem, "auto").hard(torch.from_numpy(self.potential_)).cell.numpy()
+        potential = torch.from_numpy(self.potential_)
+        cells = make_engine(problem, "auto").hard(potential)
+        # On a boundary, products of other blocks of rows would round to another cell; differences do not.
+        near = (cells.margin <= TIED * problem.rounding).nonzero()[:, 0]
+        costs = problem.cost.pairwise_exact(problem.y[near].double(), problem.x.double())
+        cells.cell[near] = (costs - potential).argmin(1)
+        found: NDArray[np.int64] = cells.cell.numpy()
         return found
 
     def _keep(self, points: Tensor, potential: Tensor, p: float) -> None:

@@ -52,7 +52,8 @@ def test_a_functional_loss_is_finite_or_says_why(name: str, given: tuple[Any, An
     assert same(before, bits(*given))
     if isinstance(found, Refused):
         return
-    assert found.dim() == 0
+    assert found.dim() == 0 or name == "wasserstein"  # of clouds of three dimensions it is one for each
+    found = found.sum()
     assert math.isfinite(found.item()), found
     x, y, _, _ = given
     size = max(float(as_read(t).double().abs().max()) for t in (x, y)) ** 2 + 1
@@ -84,7 +85,7 @@ def test_the_state_is_unchanged_after_an_error(name: str, data: st.DataObject) -
         optimizer.zero_grad()
 
         def step(samples: Any = samples, a: Any = a, b: Any = b) -> Tensor:
-            value = loss(points, samples, b, a)
+            value = loss(points, samples, b, a).sum()
             value.backward()
             return value
 

@@ -12,7 +12,7 @@ from torchcoreset.transport import solver
 from torchcoreset.transport.solver import Solver
 
 KINDS = ("smooth", "clusters", "tails", "repeated", "light weights", "784", "offset", "integers", "tiny")
-SIZES = ((10, 100), (50, 200), (100, 200), (133, 400), (400, 133), (150, 150), (40, 4000))
+SIZES = ((10, 100), (50, 200), (100, 200), (133, 400), (400, 133), (150, 150), (40, 2000))
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_from_any_start(seed: int) -> None:
     for start in (cold.potential, cold.potential + 3, 10 * normal(40, seed=seed), 1e6 * normal(40, seed=seed)):
         found = tc.transport(x, y, start=start)
         assert found.value == pytest.approx(cold.value, rel=1e-9)
-        assert found.gap <= 1e-9
+        assert found.gap <= 1e-8  # a start of 1e6 leaves so many digits
 
 
 @pytest.mark.usefixtures("direct")
