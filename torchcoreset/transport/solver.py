@@ -165,6 +165,8 @@ class Solver:
 
     def solve_directly(self, start: Tensor | None) -> bool:
         """Balance all samples, from the cells of a potential or of zero; whether the bounds meet."""
+        if start is not None and self._solve_along_lists(start):
+            return True
         problem, device = self.problem, self.problem.b.device
         a, b = problem.a.cpu().numpy(), problem.b.cpu().numpy()
         v = np.zeros(len(b)) if start is None else start.cpu().numpy()
@@ -182,6 +184,16 @@ class Solver:
             self._keep(cells_of_costs(problem, costs, potential))
         else:
             self.evaluate(potential)
+        return self.gap <= self.tolerance
+
+    def _solve_along_lists(self, start: Tensor) -> bool:
+        """Balance along lists of candidates, if a potential is near; whether the bounds meet, as they mostly do."""
+        if len(self.problem.x) <= DENSE_BALANCE:
+            return False
+        cells = self.evaluate(start)
+        if _marginal_error(cells, self.problem) > max(FAILED_ERROR, self.grain):
+            return False
+        self.evaluate(self._balance(cells, widen=1), cells)
         return self.gap <= self.tolerance
 
     def run(self, start: Tensor | None) -> Transport:
@@ -383,7 +395,7 @@ class Solver:
         # At a potential far from the best, samples may lie in cells that cost far more than the plan does.
         mean = min(cells.mean, self.value)
         hidden = unresolved(problem, mean, ROUNDED * self.tolerance, torch.float64)
-        near = widen == 1 and _marginal_error(cells, problem) <= max(NEAR_ERROR, self.grain)
+        near = widen == 1 and _marginal_error(cells, problem) <= max(FAILED_ERROR, self.grain)
         large = widen == 1 and len(boundary.y) * n > DENSE_ELEMENTS
         if n > MOST_DENSE or ((near or large) and n > DENSE_BALANCE):
             few = Problem(x=problem.x, b=problem.b, y=boundary.y, a=boundary.a, equal=problem.equal, cost=problem.cost)
