@@ -201,7 +201,7 @@ def solve_dual(
 def _solve_dual(problem: Problem, settings: Settings, start: Tensor | None) -> Dual:
     support, run_groups = problem.b > 0, partial(_solve_groups, balanced=False)
     inner = problem if bool(support.all()) else restrict(problem, support)
-    _, solver = _in_enough_digits(inner, settings, _part(start, support), Solver.ascend, run_groups)
+    _, solver = _in_enough_digits(inner, settings, _part(start, support), _ascend, run_groups)
     if solver.mean == 0:  # every sample lies on a point, and Newton has nothing to say of how to share them
         solver.run(None)
     best = solver.highest.potential
@@ -209,6 +209,12 @@ def _solve_dual(problem: Problem, settings: Settings, start: Tensor | None) -> D
     transform = solver.transform + shift
     potential = extend(best - shift, support, c_transform(problem, transform, ~support))
     return Dual(potential, solver.lower, transform)
+
+
+def _ascend(solver: Solver, start: Tensor | None) -> None:
+    """Ascend, unless a direct solve has found the best potential."""
+    if solver.gap > solver.tolerance:
+        solver.ascend(start)
 
 
 def _in_enough_digits(

@@ -161,7 +161,7 @@ class Solver:
         """
         if not self._may_hold_all_pairs():
             return False
-        return self.solve_directly(self.highest.potential) or self.solve_directly(None)
+        return self.solve_directly(self.highest.potential) or (self.exact and self.solve_directly(None))
 
     def solve_directly(self, start: Tensor | None) -> bool:
         """Balance all samples, from the cells of a potential or of zero; whether the bounds meet."""
@@ -174,6 +174,10 @@ class Solver:
         block = problem.cost.pairwise_exact if by_differences else problem.cost.pairwise
         costs = block(problem.y, problem.x).double().cpu().numpy()
         cell, _ = nearest_cells(costs, v)
+        mean = float(a @ costs[np.arange(len(a)), cell])
+        if not by_differences and unresolved(problem, min(mean, self.value), ROUNDED * self.tolerance):
+            costs = problem.cost.pairwise_exact(problem.y.double(), problem.x.double()).cpu().numpy()
+            cell, _ = nearest_cells(costs, v)
         balanced = balance(costs, cell, a, np.bincount(cell, a, len(b)) - b, v)
         rows, cols, mass = balanced.rows, balanced.cols, balanced.mass
         entries = [torch.from_numpy(array).to(device) for array in (rows, cols, mass)]
@@ -181,6 +185,7 @@ class Solver:
         self.keep_plan(plan, float(mass @ costs[rows, cols]) if by_differences else plan_cost(self.engine, plan))
         potential = torch.from_numpy(balanced.potential - b @ balanced.potential).to(device)
         if by_differences:
+            self.engine.meter.spent += 1
             self._keep(cells_of_costs(problem, costs, potential))
         else:
             self.evaluate(potential)
