@@ -170,13 +170,14 @@ class Solver:
         problem, device = self.problem, self.problem.b.device
         a, b = problem.a.cpu().numpy(), problem.b.cpu().numpy()
         v = np.zeros(len(b)) if start is None else start.cpu().numpy()
-        by_differences = problem.x.dtype == torch.float64 and problem.y.numel() * len(b) <= DIFFERENCES
+        is_float64 = problem.x.dtype == torch.float64
+        by_differences = is_float64 and problem.y.numel() * len(b) <= DIFFERENCES
         block = problem.cost.pairwise_exact if by_differences else problem.cost.pairwise
         costs = block(problem.y, problem.x).double().cpu().numpy()
         cell, _ = nearest_cells(costs, v)
         mean = float(a @ costs[np.arange(len(a)), cell])
-        if not by_differences and unresolved(problem, min(mean, self.value), ROUNDED * self.tolerance):
-            costs = problem.cost.pairwise_exact(problem.y.double(), problem.x.double()).cpu().numpy()
+        if is_float64 and not by_differences and unresolved(problem, min(mean, self.value), ROUNDED * self.tolerance):
+            costs = problem.cost.pairwise_exact(problem.y, problem.x).cpu().numpy()
             cell, _ = nearest_cells(costs, v)
         balanced = balance(costs, cell, a, np.bincount(cell, a, len(b)) - b, v)
         rows, cols, mass = balanced.rows, balanced.cols, balanced.mass

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
+from torchcoreset.coresets.start import annealing
 from torchcoreset.coresets.start.annealing import deterministic_annealing
 
 
@@ -32,6 +33,22 @@ def test_four_points_find_the_quarters_of_the_square(p: float) -> None:
 def test_much_lower_than_where_it_began(p: float) -> None:
     y = uniform(2000, 3)
     assert tc.transport(annealed(y, 15, p), y, p).value < 0.8 * tc.transport(y[:15], y, p).value
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_many_dimensions_end_as_low_as_with_all_of_them(p: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    y = uniform(1500, 200) * torch.linspace(3, 0.1, 200) + 4 * (torch.arange(1500) % 6)[:, None].eq(torch.arange(200))
+    few = annealed(y, 12, p)
+    monkeypatch.setattr(annealing, "MANY", 1000)
+    assert tc.transport(few, y, p).value < 1.02 * tc.transport(annealed(y, 12, p), y, p).value
+
+
+def test_in_many_dimensions_points_without_weight_stay_and_an_offset_changes_nothing() -> None:
+    y, b = uniform(300, 100), torch.tensor([0.0, 1, 1, 1], dtype=torch.float64) / 3
+    x = annealed(y, 4, b=b)
+    assert torch.equal(x[0], y[0])
+    assert not torch.equal(x[1:], y[1:4])
+    torch.testing.assert_close(annealed(y + 1e3, 4, b=b) - 1e3, x, rtol=0, atol=1e-6)
 
 
 @pytest.mark.slow

@@ -9,7 +9,10 @@ arrives that received almost nothing, it would take the samples of hundreds of o
 beyond its cell move a point out of a bad start; eta falls by the same factor each step until the cells are nearly
 sharp. No transport is solved on the way: a step costs about one pass over the samples.
 
-Source: deterministic annealing: Rose (1998); the update of v: Sinkhorn (1964).
+In many dimensions it is made in the few in which the samples vary most: points come from it as means of their samples.
+
+Source: deterministic annealing: Rose (1998); the update of v: Sinkhorn (1964); the few dimensions: Halko, Martinsson,
+Tropp (2011), randomized range finder with one power iteration.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ LAST_ETA = 0.05  # in the same unit
 # W_2^2 over that of the random points a start came from: 1.0 with 0.1 to 0.5, 1.3 with 1, 1.7 without a limit.
 RISE = 0.2
 LEAST_MASS = 1e-3  # of a point of free mass, in mean masses; a point without any would never get any again
+MANY = 64  # dimensions beyond which it is made in FEW
+FEW = 48  # measured with 200 and 784 dimensions: W_2^2 ends between 0.2 % lower and 0.05 % higher than with all
 NOISE = 1e-3  # of a step, in mean distances to the nearest point: separates points that have met
 
 
@@ -36,7 +41,7 @@ def deterministic_annealing(x: Tensor, b: Tensor, y: Tensor, p: float | Cost, ge
 
     Points of weight zero stay, and all do if every sample lies on a point. The generator gives the noise.
     """
-    return _annealed(x, b, y, as_cost(p), generator, free=False)
+    return _in_few_dimensions(x, b, y, as_cost(p), generator, free=False)
 
 
 def mass_constrained_annealing(x: Tensor, b: Tensor, y: Tensor, p: float | Cost, generator: Generator) -> Tensor:
@@ -44,7 +49,30 @@ def mass_constrained_annealing(x: Tensor, b: Tensor, y: Tensor, p: float | Cost,
 
     Source: mass-constrained annealing: Rose (1998), section III.
     """
-    return _annealed(x, b.sign(), y, as_cost(p), generator, free=True)
+    return _in_few_dimensions(x, b.sign(), y, as_cost(p), generator, free=True)
+
+
+def _in_few_dimensions(x: Tensor, b: Tensor, y: Tensor, cost: Cost, generator: Generator, *, free: bool) -> Tensor:
+    """The same as `_annealed`, where there are many dimensions in the few in which the samples vary most."""
+    d = x.shape[1]
+    if d <= MANY:
+        return _annealed(x, b, y, cost, generator, free=free)
+    shift = y.mean(0)
+    samples, points = y - shift, x - shift
+    basis = torch.randn(d, FEW, generator=generator, dtype=torch.float64, device=generator.device).to(y)
+    basis = torch.linalg.qr(samples.t() @ (samples @ basis)).Q
+    few = samples @ basis
+    z = _annealed(points @ basis, b, few, cost, generator, free=free)
+    centres, count = torch.zeros_like(x), torch.zeros_like(x[:, 0])
+    used = (b > 0).nonzero()[:, 0]
+    rows = max(16, chunk_elements(y.device) // len(x))
+    for block, near in zip(torch.split(y, rows), torch.split(few, rows), strict=True):
+        cell = used[cost.pairwise(near, z[used]).argmin(1)]
+        centres.index_add_(0, cell, block)
+        count.index_add_(0, cell, torch.ones_like(block[:, 0]))
+    held = count[:, None] > 0
+    result = torch.where(held, centres / count.clamp(min=1)[:, None], z @ basis.t() + shift)
+    return torch.where((b > 0)[:, None], result, x)
 
 
 def _annealed(x: Tensor, b: Tensor, y: Tensor, cost: Cost, generator: Generator, *, free: bool) -> Tensor:
