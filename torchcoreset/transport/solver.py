@@ -51,9 +51,10 @@ from .result import Coupling, Status, Transport
 
 # Direct solves: no approach, all samples are balanced.
 FEW = 2048  # samples up to which a solve is direct: approaches take some milliseconds however small a problem is
-FEW_PER_POINT = 60  # the same for each point: Newton is of little use where cells hold so few
-WARM_PER_POINT = 300  # the same with a potential to start from
-WARM_PAIRS = 1 << 20  # then: pairs of a sample and a point
+FEW_PER_POINT = 30  # the same for each point: Newton is of little use where cells hold so few
+WARM_PER_POINT = 60  # the same with a potential to start from
+SMALL_PER_POINT = 300  # the same with a potential and no more than SMALL pairs of a sample and a point
+SMALL = 1 << 20
 MOST_PAIRS = 1 << 25  # of any direct solve: 256 MiB of costs
 DIFFERENCES = 1 << 17  # coordinates times points up to which costs come from differences: 0.1 ms, and less in all
 # Approach.
@@ -484,8 +485,10 @@ def cells_of_costs(problem: Problem, costs: Floats, v: Tensor) -> LaguerreCells:
 
 def is_direct(n: int, m: int, warm: bool) -> bool:
     """Whether m samples are so few, or so few for each of n points, that they are solved directly."""
-    few = m <= max(FEW, FEW_PER_POINT * n) or (warm and m <= min(WARM_PER_POINT * n, WARM_PAIRS // n))
-    return few and n * m <= MOST_PAIRS
+    most = max(FEW, FEW_PER_POINT * n)
+    if warm:
+        most = max(most, WARM_PER_POINT * n, min(SMALL_PER_POINT * n, SMALL // n))
+    return m <= most and n * m <= MOST_PAIRS
 
 
 def _marginal_error(cells: LaguerreCells, problem: Problem) -> float:
