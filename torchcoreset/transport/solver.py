@@ -155,19 +155,21 @@ class Solver:
         return room and self.max_steps >= FEWEST_STEPS
 
     def _solve_with_all_pairs(self) -> bool:
-        """Solve directly from the best potential so far, where some of the samples did not do, or will hardly do.
+        """Balance all samples from the best potential so far, where some of them did not do.
 
         Between groups that exchange no mass a potential may have jumps that cost it the digits for an exact gap: from
         zero it has none.
         """
         if not self._may_hold_all_pairs():
             return False
-        return self.solve_directly(self.highest.potential) or (self.exact and self.solve_directly(None))
+        return self._balance_all(self.highest.potential) or (self.exact and self._balance_all(None))
 
     def solve_directly(self, start: Tensor | None) -> bool:
-        """Balance all samples, from the cells of a potential or of zero; whether the bounds meet."""
-        if start is not None and self._solve_along_lists(start):
-            return True
+        """Solve without an approach, from the cells of a potential or of zero; whether the bounds meet."""
+        return (start is not None and self._solve_along_lists(start)) or self._balance_all(start)
+
+    def _balance_all(self, start: Tensor | None) -> bool:
+        """Balance all samples on the costs of all pairs, from the cells of a potential or of zero; as above."""
         problem, device = self.problem, self.problem.b.device
         a, b = problem.a.cpu().numpy(), problem.b.cpu().numpy()
         v = np.zeros(len(b)) if start is None else start.cpu().numpy()
@@ -217,7 +219,7 @@ class Solver:
             shape = (len(order), len(self.problem.x))
             self.keep_plan(Coupling(order, cells.cell[order], self.problem.a[order], shape), math.inf)
             return self._result(Status.MAX_STEPS)
-        if error > LEFT_ERROR and self._solve_with_all_pairs():
+        if error > LEFT_ERROR and self._may_hold_all_pairs() and self.solve_directly(self.highest.potential):
             return self._result(Status.CONVERGED)
         return self._result(self._balance_in_rounds(cells, curvature))
 
@@ -237,7 +239,7 @@ class Solver:
                 break
             if (round_ or len(self.problem.x) > DENSE_BALANCE) and self._solve_with_all_pairs():
                 break
-            if round_ > 1 and self.gap > 0.9 * gap:
+            if round_ + 1 == rounds or (round_ > 1 and self.gap > 0.9 * gap):
                 break
             if cells.dual < self.lower and len(self.problem.x) <= DENSE_BALANCE:
                 cells = self.highest  # the wrong samples were offered, and have spoilt the potential
