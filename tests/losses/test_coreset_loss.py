@@ -224,7 +224,7 @@ def test_unusable_settings_are_refused_at_construction(settings: dict, message: 
 
 def test_repr_shows_settings_and_how_the_last_call_ended() -> None:
     loss = tc.CoresetLoss(p=1)
-    assert repr(loss) == "CoresetLoss(p=1, tolerance=0.001, exact=False, max_steps=100, engine='auto')"
+    assert repr(loss) == "CoresetLoss(p=1, trim=0.0, tolerance=0.001, exact=False, max_steps=100, engine='auto')"
     loss(E1.points, E1.samples)
     assert "last=Transport(2 points, 4 samples, value=4," in repr(loss)
     assert "status=converged" in repr(loss)

@@ -16,7 +16,7 @@ from ..losses import CoresetLoss
 from ..modes import solver_modes
 from ..sources import Scale, Scaling, Source, SourceExhausted, as_source, fingerprint_of, make_generator, scaled
 from ..tensors import check_count, check_name, is_real, real_tensor, wide_enough
-from ..transport import Status, Transport, as_cost, as_table, check_power, report_unconverged
+from ..transport import Status, Transport, as_cost, as_table, check_power, check_trim, is_choice, report_unconverged
 from ..transport.passes import EngineName, check_engine
 from ..transport.ranks import as_ranks, fingerprint, told_to
 from .algorithms import Objective, OptimizerFactory, Run, averaging, fixed_point, gradient, stochastic
@@ -24,7 +24,7 @@ from .coreset import Coreset
 from .history import BuildResult, Step
 from .progress import ProgressBar
 from .samples import LoadedSamples, load, load_part, loaded_rows
-from .start import Init, Start, check_size
+from .start import Init, Start, check_size, descended, relocated
 
 Algorithm = Literal["auto", "fixed_point", "sgd", "gradient"]
 DEFAULT_STEPS: dict[Algorithm, int] = {"auto": 300, "fixed_point": 300, "sgd": 1000, "gradient": 300}
@@ -35,6 +35,8 @@ FEW = 1000  # samples a point, loaded of an endless source, below which points a
 BATCH = 50  # samples a point in a batch of Algorithm 1: fewer, in more steps, take longer for the same accuracy
 FINEST = 1e-6  # relative gap of a transport; a build with a smaller tolerance solves no better than this
 COARSEST = 1e-2  # relative gap of the last transports of a build with a larger tolerance than ten times this
+RELOCATIONS = 20  # rounds, at most, in which points of chosen weights move to better places, on all samples
+LEAST_GAIN = 0.01  # of the value, by a round; after one that gains less there is none
 RATE = 0.1  # of the first step of the default optimizer, in units of W_p / sqrt(d) at the start
 
 
@@ -48,6 +50,7 @@ def build_coreset(
     restarts: int | None = None,
     weights: Any = None,
     sample_weights: Any = None,
+    trim: float = 0.0,
     scale: Scale | None = None,
     samples: int | None = None,
     steps: int | None = None,
@@ -65,9 +68,9 @@ def build_coreset(
 ) -> BuildResult:
     """Find n points whose Wasserstein distance to a source is small.
 
-    Minimises W_p^p(sum_i b_i delta_{x_i}, mu) over the points x, with weights b fixed. The problem is not convex:
-    another seed may find another, slightly better or worse, local minimum. Annealed starts, and several of them where
-    there are few points, end within half a per cent of the best known values on most seeds.
+    Minimises W_p^p(sum_i b_i delta_{x_i}, mu) over the points x, with weights b fixed, free or bounded. The problem is
+    not convex: another seed may find another, slightly better or worse, local minimum. Annealed starts, and several of
+    them where there are few points, end within half a per cent of the best known values on most seeds.
 
     Args:
         source: anything that `as_source` reads: tensor, array, DataFrame, Dataset, DataLoader, distribution,
@@ -84,10 +87,15 @@ def build_coreset(
         restarts: number of starts that are compared after a few steps on a part of the samples; the best goes on.
             None for max(1, min(8, 100 // n)) annealed starts (one on the line, where all are the same), and one of any
             other kind. With fewer than 5 samples a point these are random samples, not annealed.
-        weights: (n,) weights of the points; equal if None. Annealed starts put heavy points where samples are dense, in
-            whichever order the weights come: `coreset.points[i]` has weights[i].
+        weights: None for equal ones; "free" chooses them with the points, which brings n points nearest; a tuple
+            (low, high) does so within low and high equal shares, 0 <= low <= 1 <= high; and (n,) numbers, in a list,
+            array or tensor, fix them. Annealed starts put heavy points where samples are dense, in whichever order
+            fixed weights come: `coreset.points[i]` has weights[i]. Only fixed ones go with a `group`.
         sample_weights: (rows,) weights of the source's rows, for tables, map-style datasets and files, or the name of
             a file's column; equal if None.
+        trim: share of the mass of the samples, in [0, 1), that stays unmatched: the plan leaves out whatever costs it
+            most, such as outliers. Value and plan are those of the mass that is kept, W_p^p of that alone. Not with
+            "sgd" or a `group`.
         scale: units of the columns for the distance: "standard" (standard deviations), "robust" (from quartiles),
             "whiten" (the covariance becomes 1), or (d,) positive numbers. Points come back in the units of the data;
             values, distances and the transport are in these. None for the data's own. Not with a `group`.
@@ -143,12 +151,12 @@ def build_coreset(
         size = check_size(size)
         check_power(p)
         check_engine(engine)
-        steps = _check_settings(algorithm, steps, tolerance, samples, batch_size, rate, optimizer)
+        steps = _check_settings(algorithm, steps, tolerance, samples, batch_size, rate, optimizer, trim)
         generator = make_generator(seed)
         init = init if init is not None else "annealed" if algorithm in ("auto", "fixed_point") else "random"
         settings: dict[str, Any] = {}
         if ranks is not None:
-            _check_group(algorithm, sample_weights, scale, keep is not None or resume is not None)
+            _check_group(algorithm, weights, sample_weights, trim, scale, keep is not None or resume is not None)
             settings = {
                 "size": size, "p": p, "algorithm": algorithm, "steps": steps, "tolerance": tolerance,
                 "samples": samples, "restarts": restarts, "engine": engine, "optimizer": optimizer is not None,
@@ -161,7 +169,7 @@ def build_coreset(
             scaling = Scaling.of(read, scale)
             source, sample_weights = scaled(read, scaling), None
             init, callback = _in_units(scaling, init, callback)
-        start = Start(init=init, restarts=restarts, size=size, p=p, weights=weights, engine=engine)
+        start = Start(init=init, restarts=restarts, size=size, p=p, weights=weights, engine=engine, trim=trim)
     bar = ProgressBar(steps, progress if ranks is None or ranks.rank == 0 else False, f"coreset of {size} points")
     potential: Tensor | None = None
     run = Run(
@@ -186,15 +194,15 @@ def build_coreset(
             points, b = start.draw(loaded.rows, generator)
             points = wide_enough(points, loaded.y)
             run.begin(points)
-            loaded, objective = replace(loaded, y=loaded.y.to(points)), Objective(b, p, engine, ranks)
+            loaded, objective = replace(loaded, y=loaded.y.to(points)), Objective(b, p, engine, ranks, trim)
             if algorithm == "gradient":
-                loss = CoresetLoss(p, tolerance=_accuracy(tolerance), engine=engine, group=group)
+                loss = CoresetLoss(p, trim=trim, tolerance=_accuracy(tolerance), engine=engine, group=group)
                 points = _gradient(run, loss, points, b, loaded, optimizer)
             else:
                 few = loaded.endless and samples is None and loaded.count < FEW * size
                 points, potential = _fixed_point(run, objective, points, loaded, generator, fresh=few)
         transport = _measured(objective, points, loaded, max(tolerance, FINEST), potential)
-        coreset = Coreset(points if scaling is None else scaling.undo(points), b)
+        coreset = Coreset(points if scaling is None else scaling.undo(points), transport.weights)
     coreset.built_on, coreset.scaling = fingerprint_of(loaded.read), scaling
     return BuildResult(coreset, transport, run.history, run.status, p, loaded.numbers)
 
@@ -251,6 +259,8 @@ def _fixed_point(
         part = loaded.rows.draw(coarse, generator).to(points)
         alone = replace(objective, ranks=None)  # every rank has drawn the same part
         points, potential = descend(0, alone, part, None, coarse, loose)
+    if objective.chosen and run.first_step(1) == run.done:
+        points = _relocated(objective, points, loaded, generator)
     points, potential = descend(1, objective, loaded.y, loaded.a, loaded.count, loose if fresh else run.tolerance)
     steps = min(averaging.STEPS, run.steps - run.first_step(2))
     if not fresh or steps < 1:
@@ -267,11 +277,17 @@ def _fixed_point(
     return averaged.result, averaged.potential
 
 
+def _relocated(objective: Objective, points: Tensor, loaded: LoadedSamples, generator: Generator) -> Tensor:
+    """Points of chosen weights after those of little use have moved, on all samples: rare ones may cost the most."""
+    value, points = descended(points, objective, loaded.y, loaded.a)
+    return relocated(points, value, objective, loaded.y, loaded.a, generator, rounds=RELOCATIONS, least_gain=LEAST_GAIN)
+
+
 def _gradient(
     run: Run,
     loss: CoresetLoss,
     points: Tensor,
-    weights: Tensor,
+    weights: Any,
     loaded: LoadedSamples,
     optimizer: OptimizerFactory | None,
 ) -> Tensor:
@@ -325,8 +341,13 @@ def _stochastic(
     return points, LoadedSamples(y.to(points), a, source, source, numbers, source.endless, generator)
 
 
-def _check_group(algorithm: str, sample_weights: Any, scale: Any, kept: bool) -> None:
+def _check_group(algorithm: str, weights: Any, sample_weights: Any, trim: float, scale: Any, kept: bool) -> None:
     """Raise ValueError for what does not go with several ranks."""
+    if trim or is_choice(weights):
+        name, given = ("trim", trim) if trim else ("weights", weights)
+        raise ValueError(
+            f"{name}: got {given!r} with a group; expected fixed weights and trim=0. Leave one of them out."
+        )
     if scale is not None:
         raise ValueError("scale: given with a group; expected samples that all ranks have scaled alike.")
     if kept:
@@ -351,6 +372,7 @@ def _check_settings(
     batch_size: int | None,
     rate: float,
     optimizer: OptimizerFactory | None,
+    trim: float,
 ) -> int:
     """Raise ValueError for settings that are wrong or that the algorithm would ignore; returns the number of steps."""
     check_name(algorithm, "algorithm", DEFAULT_STEPS)
@@ -361,6 +383,11 @@ def _check_settings(
         raise ValueError(f"tolerance: got {tolerance!r}; expected a number in [0, 1), such as 1e-3.")
     if not is_real(rate) or not 0 < rate < math.inf:
         raise ValueError(f"rate: got {rate!r}; expected a positive number; 1 moves by about the size of a cell.")
+    if check_trim(trim) and algorithm == "sgd":
+        raise ValueError(
+            f"trim: got {trim!r} with algorithm='sgd', whose batches do not tell which samples are farthest; "
+            "expected 'fixed_point' or 'gradient'."
+        )
     for name, given, needs in (
         ("optimizer", optimizer is not None, "gradient"),
         ("batch_size", batch_size is not None, "sgd"),

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..transport import Cost, as_cost
+from ..transport import Cost, Transport, as_cost
 from ..transport.stream import StreamTransport
 
 HALF = 0.5 - 1e-9  # of the mass of a cell, which is summed with rounding: where its median distance is
@@ -43,7 +43,7 @@ class CellSizes:
         sizes._batches, sizes._sizes = record["batches"], record["sizes"]
         return sizes
 
-    def step_factors(self, batch: StreamTransport, weights: Tensor | None = None) -> Tensor:
+    def step_factors(self, batch: StreamTransport | Transport, weights: Tensor | None = None) -> Tensor:
         """What turns the gradient of a batch, for a mass of 1 in each cell, into a step: L^(2-p) / p, (n, 1).
 
         `weights` (m,) are those of its samples, equal if None.
@@ -55,7 +55,7 @@ class CellSizes:
         sizes = self._updated(batch, weights, cost).clamp(min=TINY)
         return cost.step_factor(sizes)[:, None]
 
-    def _updated(self, batch: StreamTransport, weights: Tensor | None, cost: Cost) -> Tensor:
+    def _updated(self, batch: StreamTransport | Transport, weights: Tensor | None, cost: Cost) -> Tensor:
         """The sizes after a batch."""
         costs = (batch.transform + batch.potential[batch.assignment]).clamp(min=0)
         a = torch.ones_like(costs) if weights is None else weights.to(costs)

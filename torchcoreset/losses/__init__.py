@@ -10,11 +10,12 @@ coreset_loss    any of them as a module with memory
 
 from .coreset_loss import CoresetLoss, LossResult
 from .discrepancy import Discrepancy, energy_distance, mmd
+from .envelope import position_gradients
 from .options import Backend, Divergence, KernelName, check_blur
 from .sinkhorn import SinkhornResult, sinkhorn_divergence
 from .wasserstein import wasserstein
 
 __all__ = [
     "Backend", "CoresetLoss", "Discrepancy", "Divergence", "KernelName", "LossResult", "SinkhornResult", "check_blur",
-    "energy_distance", "mmd", "sinkhorn_divergence", "wasserstein",
+    "energy_distance", "mmd", "position_gradients", "sinkhorn_divergence", "wasserstein",
 ]  # fmt: skip

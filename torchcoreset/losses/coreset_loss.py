@@ -74,6 +74,7 @@ class CoresetLoss(nn.Module):
         p: power of the Euclidean distance, p >= 1; 2 gives means of cells, 1 is robust to outliers. None for 2, and for
             1 with "energy". "mmd" has none.
         divergence: "wasserstein", "sinkhorn", "energy" or "mmd".
+        trim: for "wasserstein": share of the mass of the samples that stays unmatched, 0 if None; as in `wasserstein`.
         tolerance: relative gap of each exact solve, in (0, 1), 1e-3 if None; or the marginal error that
             `sinkhorn_divergence` allows.
         exact: solve each "wasserstein" call in float64 to a gap of 1e-9.
@@ -155,6 +156,7 @@ class CoresetLoss(nn.Module):
         p: float | None = None,
         *,
         divergence: Divergence = "wasserstein",
+        trim: float | None = None,
         tolerance: float | None = None,
         exact: bool | None = None,
         max_steps: int | None = None,
@@ -172,8 +174,8 @@ class CoresetLoss(nn.Module):
     ) -> None:
         super().__init__()
         options = {
-            "p": p, "tolerance": tolerance, "exact": exact, "max_steps": max_steps, "engine": engine, "blur": blur,
-            "relative_blur": relative_blur, "debias": debias, "constant": constant, "backend": backend,
+            "p": p, "trim": trim, "tolerance": tolerance, "exact": exact, "max_steps": max_steps, "engine": engine,
+            "blur": blur, "relative_blur": relative_blur, "debias": debias, "constant": constant, "backend": backend,
             "scaling": scaling, "kernel": kernel, "forgetting": forgetting, "group": group,
         }  # fmt: skip
         self.divergence = divergence

@@ -20,7 +20,7 @@ from torch import Tensor
 from ..errors import warn_user
 from ..outside_compile import outside_compile
 from ..tensors import check_count, check_name, is_real
-from ..transport import Problem, check_power, check_tolerance, data_scale, diameter
+from ..transport import Problem, check_power, check_tolerance, check_trim, data_scale, diameter
 from ..transport.ranks import check_group
 from .kernels import KernelFunction
 from .memory import CachedSelfTerm
@@ -74,6 +74,7 @@ check_blur = Between("blur", *LENGTHS)
 CostPower = Annotated[float, check_power]
 EnergyPower = Annotated[float, Between("p", 1, 2, "[]", "a number in [1, 2]. The energy distance has p = 1")]
 Tolerance = Annotated[float, check_tolerance]
+Trim = Annotated[float, check_trim]
 MaxSteps = Annotated[int, partial(check_count, name="max_steps")]
 Group = Annotated[Any, check_group]
 Blur = Annotated[float, check_blur]

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from ..tensors import real_tensor
-from ..transport import EXACT_GAP, Status, Transport, TransportBatch, report_unconverged, solve
-from ..transport.batched import broadcast, is_batch, make_problems, refuse_group, solve_each
+from ..transport import EXACT_GAP, Status, Transport, TransportBatch, is_choice, report_unconverged, solve
+from ..transport.batched import broadcast, is_batch, make_problems, refuse_choices, refuse_group, solve_each
 from ..transport.passes import EngineName
 from ..transport.ranks import as_ranks, solve_on, told_to
 from .envelope import Inputs, Solved, attach, solved_by_plan, solved_by_plans
 from .memory import CachedSelfTerm
-from .options import CostPower, DivergenceSettings, Group, MaxSteps, Measures, Tolerance
+from .options import CostPower, DivergenceSettings, Group, MaxSteps, Measures, Tolerance, Trim
 
 
 def wasserstein(
@@ -26,6 +26,7 @@ def wasserstein(
     point_weights: Tensor | None = None,
     sample_weights: Tensor | None = None,
     *,
+    trim: float = 0.0,
     tolerance: float = 1e-3,
     exact: bool = False,
     start: Tensor | None = None,
@@ -87,7 +88,7 @@ def wasserstein(
     """
     with told_to(as_ranks(group), "wasserstein"):
         settings = WassersteinSettings(
-            p=p, tolerance=tolerance, exact=exact, max_steps=max_steps, engine=engine, group=group
+            p=p, trim=trim, tolerance=tolerance, exact=exact, max_steps=max_steps, engine=engine, group=group
         )
     return settings.value((points, samples, point_weights, sample_weights), start)
 
@@ -97,6 +98,7 @@ class WassersteinSettings(DivergenceSettings[Transport | TransportBatch]):
     """How the exact loss is computed; arguments as in `wasserstein`."""
 
     p: CostPower = 2
+    trim: Trim = 0.0
     tolerance: Tolerance = 1e-3
     exact: bool = False
     max_steps: MaxSteps = 100
@@ -110,19 +112,23 @@ class WassersteinSettings(DivergenceSettings[Transport | TransportBatch]):
         exact, ranks = self.exact, as_ranks(self.group)
         accuracy = EXACT_GAP if exact else self.tolerance
         settings = {"tolerance": self.tolerance, "exact": exact, "max_steps": self.max_steps, "engine": self.engine}
+        points, samples, point_weights, sample_weights = measures
+        chosen = point_weights if is_choice(point_weights) else None
         with told_to(ranks, "wasserstein"):
-            inputs = as_inputs(*measures)
+            inputs = as_inputs(points, samples, None if chosen is not None else point_weights, sample_weights)
             batched = is_batch(*inputs[:2])
             if batched:
                 refuse_group(self.group)
+                refuse_choices(chosen, self.trim)
         if batched:
             return self._evaluate_batch(inputs, start)
 
         def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
             run = partial(solve, tolerance=accuracy, exact=exact, start=start, max_steps=self.max_steps)
             problem, result = solve_on(
-                ranks, "wasserstein", run, x, y, self.p, point_weights, sample_weights,
-                engine=self.engine, dtype=torch.float64 if exact else None, state=start, settings=settings,
+                ranks, "wasserstein", run, x, y, self.p, point_weights if chosen is None else chosen, sample_weights,
+                trim=self.trim, engine=self.engine, dtype=torch.float64 if exact else None, state=start,
+                settings=settings,
             )  # fmt: skip
             return solved_by_plan(problem, result, x, y, None if ranks is None else ranks.total)
 

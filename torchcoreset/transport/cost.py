@@ -104,6 +104,10 @@ class Cost(ABC):
         """s in grad_x c = s (x - y), from costs; the zero subgradient where x = y."""
 
     @abstractmethod
+    def point_density(self, dimension: int) -> float:
+        """The power of the density of mass as which points lie that choose their weights, where there are many."""
+
+    @abstractmethod
     def weight(self, distance: Tensor) -> Tensor:
         """By how much samples at these distances count in the best place of a point; 0 on the point itself."""
 
@@ -252,6 +256,9 @@ class EuclideanPower(Cost):
             return 2.0
         power = cost.pow(1 - 2 / p) if p > 2 else cost.clamp(min=torch.finfo(cost.dtype).tiny).pow_(1 - 2 / p)
         return torch.where(cost > 0, power.mul_(p), 0.0)
+
+    def point_density(self, dimension: int) -> float:
+        return dimension / (dimension + self.p)
 
     def weight(self, distance: Tensor) -> Tensor:
         apart = distance > 0

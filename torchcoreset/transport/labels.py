@@ -22,9 +22,9 @@ NEARLY = 1 - 1e-6  # of a sample: rounding is not to look like one
 
 
 def whole_labels(rows: Ints, cols: Ints, mass: Floats, shape: tuple[int, int]) -> Ints:
-    """The point of each sample, (m,), from the entries of a plan (m, n) in which every sample occurs."""
+    """The point of each sample, (m,), from the entries of a plan (m, n); -1 of samples that do not occur in it."""
     m, n = shape
-    labels = np.zeros(m, dtype=np.int64)
+    labels = np.full(m, -1, dtype=np.int64)
     labels[rows] = cols
     split = np.bincount(rows, minlength=m)[rows] > 1
     if split.any():

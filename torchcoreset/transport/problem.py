@@ -21,6 +21,7 @@ from ..deterministic import column_medians
 from ..errors import warn_user
 from ..tensors import RESOLVED, check_finite, float_tensor, holds, normalised, span
 from .cost import Cost, as_cost
+from .marginals import Marginals, as_marginals, is_choice
 
 SHOWN = 1024  # rows that are looked at before all
 BLOCK = 1 << 20  # numbers of a block of rows of which copies are made
@@ -38,6 +39,7 @@ class Problem:
     cost: Cost  # of moving mass from a sample to a point
     # Size of the largest number in points and samples, before they were shifted
     largest: float = field(default=1.0, kw_only=True)
+    marginals: Marginals | None = field(default=None, kw_only=True)  # what a plan may choose; None if b and a are fixed
 
     @cached_property
     def rounding(self) -> float:
@@ -99,6 +101,7 @@ def make_problem(
     point_weights: Any = None,
     sample_weights: Any = None,
     *,
+    trim: float = 0.0,
     dtype: torch.dtype | None = None,
 ) -> Problem:
     """Check the inputs of a transport problem and put it in normal form, detached; no input is written to.
@@ -106,7 +109,7 @@ def make_problem(
     Arithmetic is in `dtype`, or in that of the points, half precision in float32. The offset is subtracted before
     samples are cast to it, in the wider of the two dtypes; where what is left still needs the wider one, all is
     computed in that. Points and samples of one dimension may be (n,) and (m,); weights are of any scale, and equal if
-    None.
+    None; those of points may be chosen by the plan, as `as_marginals` reads them.
 
     Raises:
         ValueError: wrong shape, device or power, no rows, NaN or infinity, unusable weights.
@@ -117,11 +120,13 @@ def make_problem(
     cost = as_cost(p)
     x, y = as_tables(points, samples)
     largest = max(check_finite(x, "points"), check_finite(y, "samples"))
-    b = normalised(point_weights, len(x), "point_weights", x.device)
+    marginals = as_marginals(point_weights, len(x), "point_weights", trim, x.device)
+    b = normalised(None if is_choice(point_weights) else point_weights, len(x), "point_weights", x.device)
     a = normalised(sample_weights, len(y), "sample_weights", x.device)
     equal = sample_weights is None or bool((a == a[0]).all())
     warn_if_too_coarse(x, y)
-    return place(x, b, y, a, cost, equal=equal, largest=largest, dtype=dtype)
+    problem = place(x, b, y, a, cost, equal=equal, largest=largest, dtype=dtype)
+    return problem if marginals is None else replace(problem, marginals=marginals)
 
 
 def as_tables(points: Any, samples: Any, *, most: int = 2) -> tuple[Tensor, Tensor]:

@@ -85,6 +85,7 @@ class Transport:
         transform: (m,) float64 c-transform min_i(c_ki - v_i), the potential of the samples.
         plan: the feasible plan, as `Coupling`; samples on a cell's boundary may be split.
         cell_mass: (n,) float64 mass of each Laguerre cell of `potential`, before the plan moves the excess.
+        weights: (n,) float64 weights of the points, sum 1: those given, or what the plan has chosen.
         marginal_error: total variation distance between `cell_mass` and the point weights, in [0, 1]: the mass
             that the plan had to move away from the nearest cell.
         steps: passes over all samples.
@@ -98,20 +99,22 @@ class Transport:
     transform: Tensor
     plan: Coupling
     cell_mass: Tensor
+    weights: Tensor
     marginal_error: float
     steps: int
     status: Status
 
     @property
     def assignment(self) -> Tensor:
-        """(m,) int64: the point of each sample, by the plan.
+        """(m,) int64: the point of each sample, by the plan; -1 where it stays unmatched.
 
         A sample that the plan splits goes whole to one of its points, so that each point gets the number of samples
         that its weight is worth, rounded up or down (equal sample weights), or nearly its weight.
         """
         rows, cols, mass = self.plan.rows, self.plan.cols, self.plan.mass
-        if len(rows) == self.plan.shape[0]:  # no sample is split
-            return torch.empty_like(cols).scatter_(0, rows, cols)
+        point = cols.new_full((self.plan.shape[0],), -1).scatter_(0, rows, cols)
+        if len(rows) == len(point) and bool((point >= 0).all()):  # no sample is split
+            return point
         labels = whole_labels(rows.cpu().numpy(), cols.cpu().numpy(), mass.cpu().numpy(), self.plan.shape)
         return torch.from_numpy(labels).to(cols.device)
 

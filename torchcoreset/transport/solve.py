@@ -13,11 +13,12 @@ from torch import Tensor
 from ..errors import ConvergenceError, ConvergenceWarning, warn_user
 from ..modes import solver_modes
 from ..tensors import check_count, is_real, real_tensor
-from .batched import TransportBatch, is_batch, make_problems, refuse_group, solve_each
+from .batched import TransportBatch, is_batch, make_problems, refuse_choices, refuse_group, solve_each
 from .groups import Group, far_groups, group_problem
 from .passes import Engine, EngineChoice, EngineName, check_engine
 from .problem import Problem, as_float64, make_problem, within_range
 from .ranks import as_ranks, solve_on, told_to
+from .relaxed import solve_relaxed
 from .result import Coupling, Status, Transport
 from .solver import Settings, Solver, plan_cost
 from .support import c_transform, extend, restrict
@@ -35,6 +36,7 @@ def transport(
     point_weights: Any = None,
     sample_weights: Any = None,
     *,
+    trim: float = 0.0,
     tolerance: float = 1e-3,
     exact: bool = False,
     start: Tensor | None = None,
@@ -104,6 +106,7 @@ def transport(
         batched = is_batch(points, samples)
         if batched:
             refuse_group(group)
+            refuse_choices(point_weights, trim)
     dtype = torch.float64 if exact else None
     gap = EXACT_GAP if exact else tolerance
     run = partial(solve, tolerance=gap, exact=exact, max_steps=max_steps)
@@ -112,13 +115,13 @@ def transport(
             problems = make_problems(points, samples, p, point_weights, sample_weights, dtype=dtype)
             result: Transport | TransportBatch = solve_each(problems, partial(run, engine=engine), start)
         elif ranks is None:
-            problem = make_problem(points, samples, p, point_weights, sample_weights, dtype=dtype)
+            problem = make_problem(points, samples, p, point_weights, sample_weights, trim=trim, dtype=dtype)
             result = run(problem, start=start, engine=engine)
         else:
             settings = {"tolerance": tolerance, "exact": exact, "max_steps": max_steps, "engine": engine}
             _, result = solve_on(
                 ranks, "transport", partial(run, start=start), points, samples, p, point_weights, sample_weights,
-                engine=engine, dtype=dtype, state=start, settings=settings,
+                trim=trim, engine=engine, dtype=dtype, state=start, settings=settings,
             )  # fmt: skip
     if result.status is not Status.CONVERGED:
         report_unconverged(result, gap, exact=exact)
@@ -164,6 +167,11 @@ def solve(
     Points of weight zero are left out and given their potential afterwards. If float32 cannot tell a gap of the
     tolerance from its own rounding, the problem is solved in float64.
     """
+    if problem.marginals is not None:
+        return solve_relaxed(
+            problem, problem.marginals, tolerance=tolerance, max_steps=max_steps, engine=engine,
+            start=None if start is None else check_start(start, problem),
+        )  # fmt: skip
     settings = Settings(tolerance, exact, max_steps, engine, accept_near_optimal)
     return _solve(problem, settings, None if start is None else check_start(start, problem))
 
@@ -290,4 +298,6 @@ def _extended(result: Transport, problem: Problem, engine: Engine, support: Tens
     plan = Coupling(result.plan.rows, used[result.plan.cols], result.plan.mass, (len(problem.y), len(problem.x)))
     highest = engine.least(c_transform(problem, result.transform, ~support))
     potential = extend(result.potential, support, highest)
-    return replace(result, plan=plan, potential=potential, cell_mass=extend(result.cell_mass, support, 0.0))
+    return replace(
+        result, plan=plan, potential=potential, cell_mass=extend(result.cell_mass, support, 0.0), weights=problem.b
+    )

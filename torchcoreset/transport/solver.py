@@ -465,6 +465,7 @@ class Solver:
             transform=self.transform + shift,
             plan=self.plan,
             cell_mass=best.mass,
+            weights=self.problem.b,
             marginal_error=_marginal_error(best, self.problem),
             steps=self.steps,
             status=Status.CONVERGED if self.gap <= self.tolerance else otherwise,

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Generator, Tensor
 
 from ...sources import Source
@@ -21,7 +20,7 @@ from ...transport import Transport
 from ...transport.ranks import agree
 from ..samples import WHY
 from .fixed_point import RELAXATION
-from .objective import Objective
+from .objective import Objective, past_centres
 
 # Steps of a run. Measured in the unit square, n = 1024: 30 of 200 samples a point end at 1.023 times the lower limit,
 # 18 at 1.037, and the points of one set of samples at 1.069.
@@ -69,8 +68,8 @@ def step(
     drawn, _ = agree(objective.ranks, "build_coreset", lambda: (source.draw(count, generator), ()), why=WHY)
     samples = drawn.to(state.points)
     found = objective.transport(state.points, samples, tolerance=ACCURACY, start=state.potential)
-    centres = objective.centres(state.points, samples, found.plan)
-    x = torch.lerp(state.points.double(), centres.double(), RELAXATION)
+    centres = objective.centres(state.points, samples, found)
+    x = past_centres(state.points, centres, found, RELAXATION)
     steps = state.steps + 1
     average = state.average + (x - state.average) / max(1, steps - settling)
     return State(x.to(state.points.dtype), average, found.potential, steps), found

@@ -18,11 +18,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from ...transport import Transport
-from .objective import Objective
+from .objective import Objective, past_centres
 
 # Multiple of the step to the centres, in (0, 2) to descend. Measured on tables and in the plane: lower after 10 steps
 # than 1 and Anderson extrapolation; 1.8 begins far higher.
@@ -67,11 +66,11 @@ def step(
     found = objective.transport(  # a plan that is not quite as good as asked for has centres too
         x, samples, sample_weights, tolerance=state.accuracy, start=state.potential, accept_near_optimal=True
     )
-    centres = objective.centres(x, samples, found.plan)
+    centres = objective.centres(x, samples, found)
     improved = found.value <= state.lowest
     lowest, best = (found.value, centres) if improved else (state.lowest, state.result)
     rose = found.lower > lowest  # beyond what the gap leaves open
-    moved = best if rose else torch.lerp(x.double(), centres.double(), RELAXATION).to(x.dtype)
+    moved = best if rose else past_centres(x, centres, found, RELAXATION).to(x.dtype)
     accuracy = _accuracy(state, found.value, tolerance)
     return State(moved, accuracy, best, lowest, found.value, found.potential), found
 

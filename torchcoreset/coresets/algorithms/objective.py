@@ -1,13 +1,18 @@
-"""What the outer algorithms minimise: W_p^p between weighted points and samples, as a function of the points."""
+"""What the outer algorithms minimise: W_p^p between weighted points and samples, as a function of the points.
+
+The weights of the points are fixed, or chosen by each transport; a share of the samples may stay unmatched.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
+import torch
 from torch import Tensor
 
-from ...transport import Coupling, Transport, solve
+from ...transport import Transport, as_cost, is_choice, solve
 from ...transport.ranks import Ranks, solve_on, totals_of
 from .cells import cell_centres
 
@@ -16,12 +21,18 @@ MOST_PASSES = 100  # over the samples in one transport; beyond them it is return
 
 @dataclass(frozen=True)
 class Objective:
-    """W_p^p(points, samples) for points of fixed weights."""
+    """W_p^p(points, samples) for points of these weights."""
 
-    weights: Tensor  # (n,) of the points, sum 1
+    weights: Any  # (n,) of the points, sum 1; or "free" or bounds (low, high), as in `transport`
     p: float  # power of the cost
     engine: str = "auto"  # of each pass over the samples, as in `transport`
     ranks: Ranks | None = None  # those that hold the samples together; None if they are all here
+    trim: float = 0.0  # share of the samples that stays unmatched
+
+    @property
+    def chosen(self) -> bool:
+        """Whether each transport chooses the weights of the points."""
+        return is_choice(self.weights)
 
     def transport(
         self,
@@ -40,10 +51,28 @@ class Objective:
         )  # fmt: skip
         _, found = solve_on(
             self.ranks, "build_coreset", run, points, samples, self.p, self.weights, sample_weights,
-            engine=self.engine, state=start,
+            trim=self.trim, engine=self.engine, state=start,
         )  # fmt: skip
         return found
 
-    def centres(self, points: Tensor, samples: Tensor, plan: Coupling) -> Tensor:
-        """Where the cost of this plan is lowest, (n, d)."""
-        return cell_centres(points, samples, plan, self.p, totals_of(self.ranks))
+    def centres(self, points: Tensor, samples: Tensor, found: Transport) -> Tensor:
+        """Where the cost of this plan is lowest, (n, d).
+
+        Points that a plan has left without weight go where samples cost most: there each of them lowers the value.
+        """
+        centres = cell_centres(points, samples, found.plan, self.p, totals_of(self.ranks))
+        idle = (found.weights == 0).nonzero()[:, 0] if self.chosen else ()
+        if not len(idle):
+            return centres
+        rows, cols, mass = found.plan.rows, found.plan.cols, found.plan.mass
+        costs = mass * as_cost(self.p).at(samples, points, rows, cols)
+        dearest = costs.topk(min(len(idle), len(costs)))
+        rows = rows[dearest.indices[dearest.values > 0]]
+        centres[idle[: len(rows)]] = samples[rows].to(centres)
+        return centres
+
+
+def past_centres(points: Tensor, centres: Tensor, found: Transport, relaxation: float) -> Tensor:
+    """Points (n, d) that go `relaxation` times the way to the centres, float64; those without weight once."""
+    x, centres = points.double(), centres.double()
+    return torch.where((found.weights > 0)[:, None], torch.lerp(x, centres, relaxation), centres)

@@ -23,12 +23,15 @@ import torch
 from torch import Generator, Tensor
 
 from ...errors import DriftWarning, warn_user
+from ...losses import position_gradients
 from ...sources import Source, SourceExhausted
 from ...tensors import wide_enough
-from ...transport import make_problem
+from ...transport import Transport, as_cost, make_problem
 from ...transport.stream import Memory, StreamTransport, follow, see
 from ..cell_sizes import CellSizes
 from .objective import Objective
+
+ACCURACY = 1e-2  # relative gap of the transport of a batch that is solved by itself: its samples scatter by more
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class State:
     average: Tensor  # (n, d) float64, of the iterates
     cell_sizes: CellSizes  # running; the object is updated by each step
     memory: Memory | None = None  # running potential, and what belongs to it; None before the first batch
+    weights: Tensor | None = None  # (n,) mean of those that batches have chosen, where they choose
     steps: int = 0  # done
     largest_batch: Tensor | None = None  # (m, d) the last batch that was not short of samples; None before the first
 
@@ -72,7 +76,7 @@ def step(
     *,
     rate: float,
     average_from: int,
-) -> tuple[State, StreamTransport | None]:
+) -> tuple[State, StreamTransport | Transport | None]:
     """A fresh batch, measured at the running potential, and a step on it; None if the source has ended.
 
     The first step is `rate` long, relative to the size of a cell; points are averaged from step `average_from` on.
@@ -91,6 +95,23 @@ def step(
         return state, None
     x = wide_enough(state.points, drawn)
     batch = drawn.to(x)
+    measure = _chosen if objective.chosen else _followed
+    result, gradient, mass, memory = measure(state, objective, x, batch)
+    steps = state.steps + 1
+    direction = gradient / mass.where(mass > 0, 1.0)[:, None] * state.cell_sizes.step_factors(result)
+    x = (x - rate / steps**0.5 * direction).to(x.dtype)
+    average = state.average + (x.double() - state.average) / max(1, steps - average_from)
+    largest = state.largest_batch
+    if largest is None or len(batch) >= len(largest):
+        largest = batch
+    return State(x, average, state.cell_sizes, steps=steps, largest_batch=largest, **memory), result
+
+
+Measured = tuple["StreamTransport | Transport", Tensor, Tensor, dict[str, Any]]
+
+
+def _followed(state: State, objective: Objective, x: Tensor, batch: Tensor) -> Measured:
+    """A batch at the running potential: what was found, its gradient (n, d), the divisor (n,), and what to remember."""
     problem = make_problem(x, batch, objective.p, objective.weights)
     seen = see(state.memory, problem, x, batch, objective.engine)
     found = follow(state.memory, problem, x, batch, seen, forgetting=0.0, engine=objective.engine)
@@ -102,12 +123,15 @@ def step(
             "Shuffle the rows, or pass them as a table or a dataset, of which draws are in random order."
         )
         warn_user(DriftWarning(message, result))
-    steps = state.steps + 1
-    mass = torch.maximum(objective.weights.double(), result.cell_mass)[:, None]
-    direction = found.gradient / mass.where(mass > 0, 1.0) * state.cell_sizes.step_factors(result)
-    x = (x - rate / steps**0.5 * direction).to(x.dtype)
-    average = state.average + (x.double() - state.average) / max(1, steps - average_from)
-    largest = state.largest_batch
-    if largest is None or len(batch) >= len(largest):
-        largest = batch
-    return State(x, average, state.cell_sizes, found.memory, steps, largest), result
+    mass = torch.maximum(objective.weights.double(), result.cell_mass)
+    return result, found.gradient, mass, {"memory": found.memory}
+
+
+def _chosen(state: State, objective: Objective, x: Tensor, batch: Tensor) -> Measured:
+    """The same of a batch that is solved by itself, and chooses the weights of the points."""
+    found = objective.transport(x, batch, tolerance=ACCURACY)
+    gradient, _ = position_gradients(x, batch, found.plan, as_cost(objective.p), True, False)
+    assert gradient is not None
+    earlier = found.weights if state.weights is None else state.weights
+    weights = earlier + (found.weights - earlier) / (state.steps + 1)
+    return found, gradient, torch.maximum(weights, found.weights), {"weights": weights}

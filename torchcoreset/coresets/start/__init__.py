@@ -1,6 +1,10 @@
 """Where points begin: drawn (`draw`), annealed, arranged by weight, or the best of several (`restarts`)."""
 
 from .draw import Init, check_size, pool_size, repeat_to, separated, start_points
+from .relocation import descended, relocated
 from .restarts import Start, default_restarts
 
-__all__ = ["Init", "Start", "check_size", "default_restarts", "pool_size", "repeat_to", "separated", "start_points"]
+__all__ = [
+    "Init", "Start", "check_size", "default_restarts", "descended", "pool_size", "relocated", "repeat_to", "separated",
+    "start_points",
+]  # fmt: skip

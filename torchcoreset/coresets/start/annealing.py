@@ -17,6 +17,8 @@ Tropp (2011), randomized range finder with one power iteration.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Generator, Tensor
 
@@ -35,34 +37,42 @@ MANY = 64  # dimensions beyond which it is made in FEW
 FEW = 48  # measured with 200 and 784 dimensions: W_2^2 ends between 0.2 % lower and 0.05 % higher than with all
 NOISE = 1e-3  # of a step, in mean distances to the nearest point: separates points that have met
 
+Bounds = tuple[float, float]  # of a mass
+
 
 def deterministic_annealing(x: Tensor, b: Tensor, y: Tensor, p: float | Cost, generator: Generator) -> Tensor:
     """Better starting points than x (n, d), for equally weighted samples y (m, d) in the dtype of x.
 
     Points of weight zero stay, and all do if every sample lies on a point. The generator gives the noise.
     """
-    return _in_few_dimensions(x, b, y, as_cost(p), generator, free=False)
+    return _in_few_dimensions(x, b, y, as_cost(p), generator, None)
 
 
-def mass_constrained_annealing(x: Tensor, b: Tensor, y: Tensor, p: float | Cost, generator: Generator) -> Tensor:
-    """The same for points of free mass: b only says which of them have any.
+def mass_constrained_annealing(
+    x: Tensor, b: Tensor, y: Tensor, p: float | Cost, generator: Generator, bounds: Bounds = (0.0, math.inf)
+) -> Tensor:
+    """The same for points that choose their mass: b only says which of them have any.
 
-    Source: mass-constrained annealing: Rose (1998), section III.
+    `bounds` are those of a mass, in mean masses.
+
+    Source: mass-constrained annealing: Rose (1998), section III; here with bounds.
     """
-    return _in_few_dimensions(x, b.sign(), y, as_cost(p), generator, free=True)
+    return _in_few_dimensions(x, b.sign(), y, as_cost(p), generator, bounds)
 
 
-def _in_few_dimensions(x: Tensor, b: Tensor, y: Tensor, cost: Cost, generator: Generator, *, free: bool) -> Tensor:
+def _in_few_dimensions(
+    x: Tensor, b: Tensor, y: Tensor, cost: Cost, generator: Generator, bounds: Bounds | None
+) -> Tensor:
     """The same as `_annealed`, where there are many dimensions in the few in which the samples vary most."""
     d = x.shape[1]
     if d <= MANY:
-        return _annealed(x, b, y, cost, generator, free=free)
+        return _annealed(x, b, y, cost, generator, bounds)
     shift = y.mean(0)
     samples, points = y - shift, x - shift
     basis = torch.randn(d, FEW, generator=generator, dtype=torch.float64, device=generator.device).to(y)
     basis = torch.linalg.qr(samples.t() @ (samples @ basis)).Q
     few = samples @ basis
-    z = _annealed(points @ basis, b, few, cost, generator, free=free)
+    z = _annealed(points @ basis, b, few, cost, generator, bounds)
     centres, count = torch.zeros_like(x), torch.zeros_like(x[:, 0])
     used = (b > 0).nonzero()[:, 0]
     rows = max(16, chunk_elements(y.device) // len(x))
@@ -75,7 +85,7 @@ def _in_few_dimensions(x: Tensor, b: Tensor, y: Tensor, cost: Cost, generator: G
     return torch.where((b > 0)[:, None], result, x)
 
 
-def _annealed(x: Tensor, b: Tensor, y: Tensor, cost: Cost, generator: Generator, *, free: bool) -> Tensor:
+def _annealed(x: Tensor, b: Tensor, y: Tensor, cost: Cost, generator: Generator, bounds: Bounds | None) -> Tensor:
     used = b > 0
     shift = column_medians(x)
     z, y = x[used] - shift, y - shift
@@ -88,10 +98,12 @@ def _annealed(x: Tensor, b: Tensor, y: Tensor, cost: Cost, generator: Generator,
         if not nearest > 0:
             return x
         centres, mass, nearest = _smoothed(z, v, log_b, y, cost, eta)
-        if free:
-            log_b = mass.clamp(min=LEAST_MASS / len(mass)).log()
-        else:
-            v += eta * (log_b - mass.log()).clamp(max=RISE)
+        if bounds is not None:
+            low, high = (bound / len(mass) for bound in bounds)
+            log_b = mass.clamp(max(low, LEAST_MASS / len(mass)), max(high, LEAST_MASS / len(mass))).log()
+        v += eta * (log_b - mass.log()).clamp(max=RISE)
+        if bounds is not None:
+            v = torch.where((low <= mass) & (mass <= high), 0.0, v)  # a point that may keep its mass has no price
         noise = torch.randn(z.shape, generator=generator, dtype=torch.float64, device=generator.device)
         z = (centres + (NOISE * cost.root(nearest)) * noise.to(centres)).to(z.dtype)
         eta = FIRST_ETA * nearest * (LAST_ETA / FIRST_ETA) ** ((step + 1) / STEPS)

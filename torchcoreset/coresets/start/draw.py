@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, get_args
 
 import torch
@@ -10,7 +11,8 @@ from torch import Generator, Tensor
 from ...deterministic import column_medians, running_sum
 from ...sources import Source
 from ...tensors import check_count, check_finite, check_name, normalised
-from ...transport import Cost, as_cost
+from ...transport import Cost, as_cost, as_marginals, is_choice
+from ...transport.passes import chunk_elements
 from .annealing import deterministic_annealing, mass_constrained_annealing
 from .arrangement import differ, order_on_line, placed
 
@@ -19,6 +21,9 @@ POOL = 20  # samples a point among which k-means++ chooses
 ANNEALED = 500  # samples a point on which random points are annealed, up to ANNEALED_ELEMENTS
 ANNEALED_ELEMENTS = 500_000  # samples times points beyond which there are fewer, down to POOL a point
 ON_LINE = 400_000  # samples on the line among which points of unequal weights are placed
+REFERENCES = 1000  # samples to which distances tell who is far away
+OUTLYING = 1.5  # times the share that is trimmed: the part of them that have to be near a sample which is not
+BINS = 50  # of the line for each point, in which the density is taken to be even
 FEWEST = 5  # samples a point below which random points are not annealed: there is nothing to smooth
 
 
@@ -28,21 +33,47 @@ def check_size(size: Any) -> int:
 
 
 def start_points(
-    source: Source, size: int, init: Init, p: float, generator: Generator, weights: Tensor | None = None
+    source: Source, size: int, init: Init, p: float, generator: Generator, weights: Any = None, trim: float = 0.0
 ) -> Tensor:
     """Exactly `size` starting points (size, d), drawn from the source; rows repeat if it has fewer.
 
-    `weights` (size,) are those of the points, equal if None; only annealed starts depend on them.
+    `weights` are those of the points, as in `build_coreset`; only annealed starts depend on them. None of the points is
+    among the farthest samples, whose share is `trim`.
     """
     check_name(init, "init", get_args(Init))
-    if init == "random":
+    if init == "random" and not trim:
         return repeat_to(source.draw(size, generator), size, generator)
-    if init == "kmeans++":
-        return kmeans_plus_plus(source.draw(max(1000, POOL * size), generator), size, p, generator)
-    pool = source.draw(pool_size(size), generator)
-    if pool.shape[1] == 1 and weights is not None:  # sorting is cheap, and light cells of a small part hold too little
+    count = max(1000, POOL * size) if init == "kmeans++" else pool_size(size)
+    pool = source.draw(count, generator)
+    if pool.shape[1] == 1 and weights is not None and init == "annealed":
+        # Sorting is cheap, and light cells of a small part hold too little.
         pool = source.draw(max(len(pool), ON_LINE), generator)
+    if trim:
+        pool = without_outliers(pool, trim, generator)
+    if init == "random":
+        order = torch.randperm(len(pool), generator=generator, device=generator.device)
+        return repeat_to(pool[order[:size].to(pool.device)], size, generator)
+    if init == "kmeans++":
+        return kmeans_plus_plus(pool, size, p, generator)
     return annealed(pool, size, p, generator, weights)
+
+
+def without_outliers(pool: Tensor, trim: float, generator: Generator) -> Tensor:
+    """The pool (m, d) less a share of its rows: those that have the fewest others near them.
+
+    Each is judged by its distance to the k-th nearest of some rows, of which k are more than the share: outliers may
+    lie in one place, and are still fewer.
+
+    Source: distance to a measure: Chazal, Cohen-Steiner, Merigot (2011).
+    """
+    chosen = torch.randperm(len(pool), generator=generator, device=generator.device)[:REFERENCES].to(pool.device)
+    rows = pool.to(torch.promote_types(pool.dtype, torch.float32))
+    rows = rows - column_medians(rows)
+    references = rows[chosen]
+    k = min(len(references), math.ceil(OUTLYING * trim * len(references)) + 2)
+    blocks = torch.split(rows, max(16, chunk_elements(rows.device) // len(references)))
+    far = torch.cat([torch.cdist(block, references).kthvalue(k, 1).values for block in blocks])
+    return pool[far.argsort(stable=True)[: max(1, math.floor((1 - trim) * len(pool)))].sort().values]
 
 
 def pool_size(size: int) -> int:
@@ -50,22 +81,30 @@ def pool_size(size: int) -> int:
     return max(1000, POOL * size, min(ANNEALED * size, ANNEALED_ELEMENTS // size))
 
 
-def annealed(pool: Tensor, size: int, p: float, generator: Generator, weights: Tensor | None) -> Tensor:
+def annealed(pool: Tensor, size: int, p: float, generator: Generator, weights: Any) -> Tensor:
     """Random rows of pool (m, d), annealed on all of them; on the line the quantiles, which are nearly optimal.
 
     Rows come back as they are where there are fewer than FEWEST for each point. Of unequal weights the heavy ones go to
-    where the pool is dense, in whichever order they come.
+    where the pool is dense, in whichever order they come; weights that points choose anneal with them.
     """
     chosen = torch.randperm(len(pool), generator=generator, device=generator.device)[:size]
     points = repeat_to(pool[chosen.to(pool.device)], size, generator)
     check_finite(pool, "samples")
-    b = normalised(weights, size, "weights", points.device)
+    marginals = as_marginals(weights, size, "weights", device=points.device)
+    b = normalised(None if is_choice(weights) else weights, size, "weights", points.device)
     if pool.shape[1] == 1:
-        return quantiles(pool.sort(0).values, b, p).to(torch.promote_types(points.dtype, torch.float32))
+        rows = pool.sort(0).values
+        found = (
+            quantiles(rows, b, p) if marginals is None else middles(rows, marginals.nearest(best_masses(rows, size, p)))
+        )
+        return found.to(torch.promote_types(points.dtype, torch.float32))
     if len(pool) < FEWEST * size:
         return points
     points = points.to(torch.promote_types(points.dtype, torch.float32))
     pool = pool.to(points)
+    if marginals is not None:
+        low, high = (float(bound[0]) * size for bound in (marginals.low, marginals.high))
+        return mass_constrained_annealing(separated(points, generator), b, pool, p, generator, (low, high))
     if not differ(b):
         return deterministic_annealing(separated(points, generator), b, pool, p, generator)
     points = mass_constrained_annealing(separated(points, generator), b, pool, p, generator)
@@ -75,11 +114,39 @@ def annealed(pool: Tensor, size: int, p: float, generator: Generator, weights: T
 def quantiles(rows: Tensor, b: Tensor, p: float) -> Tensor:
     """Of sorted rows (m, 1) those in the middle of their cells, for points of weights b (n,); (n, 1)."""
     order = order_on_line(rows[:, 0], b, p) if differ(b) else torch.arange(len(b), device=b.device)
-    mass = b[order]
-    rank = ((running_sum(mass) - mass / 2) * len(rows)).long().clamp(0, len(rows) - 1)
-    points = torch.empty_like(rows[rank])
-    points[order] = rows[rank]
+    points = rows.new_empty(len(b), 1)
+    points[order] = middles(rows, b[order])
     return points
+
+
+def middles(rows: Tensor, mass: Tensor) -> Tensor:
+    """Of sorted rows (m, 1) those in the middle of cells of these masses, from left to right; (n, 1)."""
+    return rows[((running_sum(mass) - mass / 2) * len(rows)).long().clamp(0, len(rows) - 1)]
+
+
+def best_masses(rows: Tensor, size: int, p: float) -> Tensor:
+    """About the masses (n,) that n points on the line choose among sorted rows (m, 1), from left to right.
+
+    Where the density is f, points lie as densely as f to a power (`Cost.point_density`).
+
+    Source: Graf and Luschgy (2000), theorem 7.5.
+    """
+    m, count = len(rows), min(len(rows) - 1, BINS * size)
+    if count < 1:
+        return rows.new_full((size,), 1 / size, dtype=torch.float64)
+    places = torch.arange(count + 1, device=rows.device) * (m - 1) // count
+    share = places.diff().double() / (m - 1)
+    width = rows[places, 0].double().diff()
+    points = width * (share / width.where(width > 0, 1.0)) ** as_cost(p).point_density(1)
+    reached = running_sum(points) / points.sum() if float(points.sum()) > 0 else running_sum(share)
+    # Mass up to the ends of cells that hold as much of `points` each.
+    ends = torch.arange(1, size + 1, dtype=torch.float64, device=rows.device) / size
+    place = torch.searchsorted(reached, ends).clamp(max=count - 1)
+    before = torch.where(place > 0, reached[place - 1], 0.0)
+    part = ((ends - before) / (reached[place] - before).clamp(min=1e-300)).clamp(0, 1)
+    mass = running_sum(share)[place] - share[place] * (1 - part)
+    mass[-1] = 1.0
+    return mass.diff(prepend=mass.new_zeros(1))
 
 
 def repeat_to(rows: Tensor, size: int, generator: Generator) -> Tensor:

@@ -15,14 +15,15 @@ from torch import Generator, Tensor
 
 from ...sources import Source, as_source
 from ...tensors import check_count, check_finite, normalised
-from ...transport import as_table
-from ..algorithms import Objective, fixed_point
+from ...transport import as_marginals, as_table, is_choice
+from ..algorithms import Objective
 from .arrangement import differ, placed
 from .draw import pool_size, separated, start_points
+from .relocation import descended, relocated
 
 POINTS = 100  # of all starts together, by default: 100 // n starts of n points
 MOST = 8  # starts by default, however few their points
-STEPS = 5  # of each start on a part of the samples, after which they are compared
+RELOCATIONS = 20  # rounds, at most, in which points of chosen weights move to better places
 VALUE = itemgetter(0)
 
 
@@ -39,8 +40,9 @@ class Start:
     restarts: int | None
     size: int  # number of points n
     p: float  # power of the cost
-    weights: Any  # (n,) weights of the points, any positive sum; None for equal ones
+    weights: Any  # (n,) weights of the points, any positive sum; None for equal ones; "free" or bounds
     engine: str  # of each transport
+    trim: float = 0.0  # share of the samples that stays unmatched
 
     def __post_init__(self) -> None:
         if self.restarts is None:
@@ -52,49 +54,61 @@ class Start:
                 "init. Leave one of the two out."
             )
 
-    def draw(self, source: Source, generator: Generator) -> tuple[Tensor, Tensor]:
-        """Points (n, d), float32 or float64, no two equal if the source allows it; and their weights (n,), sum 1."""
+    def draw(self, source: Source, generator: Generator) -> tuple[Tensor, Any]:
+        """Points (n, d), float32 or float64, no two equal if the source allows it; and their weights.
+
+        These are (n,), of sum 1, or as they were given where each transport chooses them.
+        """
         if isinstance(self.init, str):
-            points = self._one(source, generator) if self._count() == 1 else self._best(source, generator)
+            alone = self._count() == 1 and not (self.init == "annealed" and is_choice(self.weights))
+            points = self._one(source, generator) if alone else self._best(source, generator)
         else:
             points = as_table(self.init, "init")
             if len(points) != self.size:
                 raise ValueError(f"init: got {len(points)} points; expected size={self.size} of them.")
             check_finite(points, "init")
             points = _floating(points, generator)
-        return points, normalised(self.weights, self.size, "weights", points.device)
+        return points, self._weights(points.device)
+
+    def _weights(self, device: torch.device) -> Any:
+        as_marginals(self.weights, self.size, "weights")  # what cannot be used is refused
+        return self.weights if is_choice(self.weights) else normalised(self.weights, self.size, "weights", device)
 
     def _count(self) -> int:
         return self.restarts or (default_restarts(self.size) if self.init == "annealed" else 1)
 
     def _one(self, source: Source, generator: Generator) -> Tensor:
-        points = start_points(source, self.size, self.init, self.p, generator, self.weights)
+        points = start_points(source, self.size, self.init, self.p, generator, self.weights, self.trim)
         return _floating(points, generator)
 
     def _best(self, source: Source, generator: Generator) -> Tensor:
-        """The start from which the value is lowest after STEPS steps on a part of the source, as it is after them."""
+        """The start from which the value is lowest after a few steps on a part of the source, as it is after them."""
         pool = source.draw(pool_size(self.size), generator)
-        b = normalised(self.weights, self.size, "weights", pool.device)
+        b = self._weights(pool.device)
+        unequal = not is_choice(b) and differ(b)
         if self.restarts is None and pool.shape[1] == 1:  # every start would be the same
-            return self._one(source if differ(b) else as_source(pool), generator)
+            return self._one(source if unequal or is_choice(b) else as_source(pool), generator)
         rows = as_source(pool)
         value, best = min(
             (self._after_steps(self._one(rows, generator), b, pool) for _ in range(self._count())), key=VALUE
         )
-        while self.init == "annealed" and differ(b):  # cells that have moved show better where which weight belongs
+        if is_choice(b):
+            return relocated(
+                best, value, self._objective(b), pool.to(best), None, generator, rounds=RELOCATIONS, least_gain=0.0
+            )
+        while self.init == "annealed" and unequal:  # cells that have moved show better where which weight belongs
             trial, points = self._after_steps(placed(best, b, pool.to(best), self.p), b, pool)
             if not trial < value:
                 break
             value, best = trial, points
         return best
 
-    def _after_steps(self, points: Tensor, b: Tensor, pool: Tensor) -> tuple[float, Tensor]:
-        """The lowest value of STEPS steps on the pool, and the points that go with it."""
-        objective, tolerance = Objective(b, self.p, self.engine), fixed_point.LOOSEST
-        state, pool = fixed_point.init(points, tolerance), pool.to(points)
-        for _ in range(STEPS):
-            state, _ = fixed_point.step(state, objective, pool, None, tolerance)
-        return state.lowest, state.result
+    def _after_steps(self, points: Tensor, b: Any, pool: Tensor) -> tuple[float, Tensor]:
+        """The lowest value of a few steps on the pool, and the points that go with it."""
+        return descended(points, self._objective(b), pool.to(points))
+
+    def _objective(self, b: Any) -> Objective:
+        return Objective(b, self.p, self.engine, trim=self.trim)
 
 
 def default_restarts(size: int) -> int:

@@ -4,10 +4,20 @@
 is solved as it would be by itself; what solves it is passed in.
 """
 
-from .problems import BATCH, PAIR, ProblemBatch, broadcast, is_batch, make_problems, refuse_group, shape_of
+from .problems import (
+    BATCH,
+    PAIR,
+    ProblemBatch,
+    broadcast,
+    is_batch,
+    make_problems,
+    refuse_choices,
+    refuse_group,
+    shape_of,
+)
 from .result import CouplingBatch, TransportBatch, solve_each
 
 __all__ = [
     "BATCH", "PAIR", "CouplingBatch", "ProblemBatch", "TransportBatch", "broadcast", "is_batch", "make_problems",
-    "refuse_group", "shape_of", "solve_each",
+    "refuse_choices", "refuse_group", "shape_of", "solve_each",
 ]  # fmt: skip

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ...tensors import LISTS, check_finite, normalised, real_tensor
 from ..cost import Cost, as_cost
+from ..marginals import is_choice
 from ..problem import Problem, as_tables, check_devices, check_shape, place, warn_if_too_coarse
 
 PAIR, BATCH = 2, 3  # dimensions of a table of rows, and of a batch of tables
@@ -70,6 +71,15 @@ def refuse_group(group: Any) -> None:
         raise ValueError(
             f"group: got {group!r} with a batch of clouds; expected None, for ranks share the samples of one pair. "
             "Call once for each pair, or give every rank pairs of its own and leave group out."
+        )
+
+
+def refuse_choices(point_weights: Any, trim: float) -> None:
+    """Raise ValueError if a batch comes with marginals that its plans may choose."""
+    if trim or is_choice(point_weights):
+        name, given = ("trim", trim) if trim else ("point_weights", point_weights)
+        raise ValueError(
+            f"{name}: got {given!r} with a batch of clouds; expected fixed weights and trim=0. Loop over its pairs."
         )
 
 

@@ -53,7 +53,7 @@ def boundary_samples(engine: Engine, cells: LaguerreCells, excess: Tensor, widen
     all_are = bool((per_cell >= held).all())
     per_cell = torch.minimum(per_cell, held)
     per_cell *= min(1.0, limit / float(per_cell.sum()))
-    order = _least_margin(cells.cell, cells.margin, per_cell.ceil())
+    order = least_margin(cells.cell, cells.margin, per_cell.ceil())
     order = order[torch.argsort(cells.cell[order], stable=True)]
     order = order[within_limits(cells.cell[order], per_cell) & (problem.a[order] > 0)]
     near = engine.gathered(_those(problem, cells, order), per_cell)
@@ -72,14 +72,20 @@ def priced_samples(engine: Engine, cells: LaguerreCells, near: BoundarySamples, 
 
     Between separated clusters these lie deep in their cells: their margins tell of neighbours in their own cluster.
     """
-    problem, moves = engine.problem, CheapestMoves(len(engine.problem.x), widen * PRICED)
+    problem = engine.problem
     engine.meter.spent += len(problem.y) / problem.count
-    rows = max(1, PRICED_ELEMENTS // len(problem.x))
-    for y, cell in zip(torch.split(problem.y, rows), torch.split(cells.cell, rows), strict=True):
-        moves.see(problem.cost.pairwise(y, problem.x).double().cpu().numpy(), cell.cpu().numpy())
-    index = torch.from_numpy(moves.samples()).to(cells.cell.device)
+    index = cheapest_moves(problem, cells.cell, widen)
     index = index[problem.a[index] > 0]
     return _joined(near, _everyones(engine, problem, cells, index))
+
+
+def cheapest_moves(problem: Problem, cell: Tensor, widen: int) -> Tensor:
+    """Indices of the samples of these cells (m,) that leave for some other point at the least price: a pass."""
+    moves = CheapestMoves(len(problem.x), widen * PRICED)
+    rows = max(1, PRICED_ELEMENTS // len(problem.x))
+    for y, cells in zip(torch.split(problem.y, rows), torch.split(cell, rows), strict=True):
+        moves.see(problem.cost.pairwise(y, problem.x).double().cpu().numpy(), cells.cpu().numpy())
+    return torch.from_numpy(moves.samples()).to(cell.device)
 
 
 def _everyones(engine: Engine, problem: Problem, cells: LaguerreCells, index: Tensor) -> BoundarySamples:
@@ -105,8 +111,8 @@ def _cheapest(problem: Problem, cells: LaguerreCells, points: Tensor, count: int
     return unique
 
 
-def _least_margin(cell: Tensor, margin: Tensor, per_cell: Tensor) -> Tensor:
-    """Indices of samples by their margin: at least the `per_cell` (n,) of each cell with the least."""
+def least_margin(cell: Tensor, margin: Tensor, per_cell: Tensor) -> Tensor:
+    """Indices of samples (m,) by their margin: at least the `per_cell` (n,) of each cell with the least."""
     m, n = len(cell), len(per_cell)
     near = 2 * int(per_cell.clamp(max=m).sum())
     if near >= m:

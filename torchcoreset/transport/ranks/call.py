@@ -41,6 +41,7 @@ def solve_on(
     point_weights: Any = None,
     sample_weights: Any = None,
     *,
+    trim: float = 0.0,
     engine: str = "auto",
     dtype: torch.dtype | None = None,
     state: Tensor | None = None,
@@ -52,7 +53,7 @@ def solve_on(
     """
     problem, _ = problem_on(
         ranks, call, points, samples, p, point_weights, sample_weights, lambda _: None,
-        dtype=dtype, state=state, settings=settings,
+        trim=trim, dtype=dtype, state=state, settings=settings,
     )  # fmt: skip
     if not isinstance(problem, Shard):
         return problem, solve(problem, engine=engine)
@@ -76,6 +77,7 @@ def problem_on(
     sample_weights: Any,
     look: Callable[[Problem], Seen | None],
     *,
+    trim: float = 0.0,
     dtype: torch.dtype | None = None,
     state: Tensor | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -85,8 +87,8 @@ def problem_on(
     Args:
         ranks: None for this process alone.
         call: which of `CALLS` this belongs to.
-        points, samples, p, point_weights, sample_weights, dtype: as in `make_problem`; weights of samples are on one
-            scale on all ranks.
+        points, samples, p, point_weights, sample_weights, trim, dtype: as in `make_problem`; weights of samples are on
+            one scale on all ranks, and marginals are fixed on several.
         look: from the checked problem of this process alone to what its samples show, whose means travel in the message
             that all calls begin with; None on all ranks or on none.
         state: (k,) what has been remembered from earlier calls, such as a potential, and has to agree too; where
@@ -102,7 +104,12 @@ def problem_on(
     """
 
     def looked() -> tuple[Problem, Seen | None]:
-        problem = make_problem(points, samples, p, point_weights, sample_weights, dtype=dtype)
+        problem = make_problem(points, samples, p, point_weights, sample_weights, trim=trim, dtype=dtype)
+        if ranks is not None and problem.marginals is not None:
+            raise ValueError(
+                f"group: given with {'trim' if trim else 'point_weights that the plan chooses'}; expected fixed "
+                "weights and trim=0 on several ranks. Gather the samples on one of them, or fix the weights."
+            )
         return problem, look(problem)
 
     if ranks is None:
