@@ -251,3 +251,53 @@ def test_writing_leaves_the_permissions_of_the_process_alone(tmp_path, monkeypat
     tc.Coreset(torch.ones(2, 1)).save(path)
     assert path.stat().st_mode & 0o777 == 0o640
     assert sorted(file.name for file in tmp_path.iterdir()) == ["coreset.npz", "plain"]
+
+
+def learnt() -> tc.Coreset:
+    return tc.Coreset(torch.randn(4, 2, generator=torch.Generator().manual_seed(0)), [1, 2, 3, 4], learn_weights=True)
+
+
+def test_learnt_weights_are_a_softmax_of_a_parameter() -> None:
+    coreset = learnt()
+    torch.testing.assert_close(coreset.weights.detach(), torch.tensor([0.1, 0.2, 0.3, 0.4]))
+    assert [name for name, _ in coreset.named_parameters()] == ["points", "weight_logits"]
+    assert list(coreset.state_dict()) == ["points", "weight_logits"]
+    y = torch.randn(50, 2, generator=torch.Generator().manual_seed(1))
+    optimizer = torch.optim.SGD(coreset.parameters(), lr=0.1)
+    values = []
+    for _ in range(30):
+        optimizer.zero_grad()
+        value = tc.wasserstein(coreset.points, y, 2, coreset.weights)
+        value.backward()
+        optimizer.step()
+        values.append(value.item())
+    assert values[-1] < 0.9 * values[0]
+    assert coreset.weights.sum().item() == pytest.approx(1)
+    assert not torch.allclose(coreset.weights, torch.tensor([0.1, 0.2, 0.3, 0.4]), atol=0.01)
+
+
+def test_learnt_weights_go_everywhere_that_weights_go(tmp_path: Path) -> None:
+    coreset = learnt()
+    weights = coreset.weights.detach()
+    coreset.save(tmp_path / "learnt.npz")
+    loaded = tc.Coreset.load(tmp_path / "learnt.npz")
+    torch.testing.assert_close(loaded.weights, weights, rtol=0, atol=0)
+    for other in (copy.deepcopy(coreset), pickle.loads(pickle.dumps(coreset))):
+        torch.testing.assert_close(other.weights.detach(), weights, rtol=0, atol=0)
+        assert other.weights.requires_grad
+    fresh = tc.Coreset(torch.zeros(4, 2), learn_weights=True)
+    fresh.load_state_dict(coreset.state_dict())
+    torch.testing.assert_close(fresh.weights, coreset.weights)
+    assert coreset.double().weights.dtype == torch.float64
+    assert not coreset.pushforward(lambda x: x + 1).weights.requires_grad
+    assert not coreset.to_dataset().tensors[1].requires_grad
+    assert coreset.to_numpy()[1].sum() == pytest.approx(1)
+    coreset.expectation(lambda x: x.square().sum(1)).backward()
+    assert coreset.weight_logits.grad is not None
+    found = tc.certify(coreset, torch.distributions.Normal(torch.zeros(2), torch.ones(2)), samples=2000)
+    assert found.lower < found.upper
+
+
+def test_learnt_weights_are_positive() -> None:
+    with pytest.raises(ValueError, match="weights: got 1 of zero with learn_weights=True"):
+        tc.Coreset(torch.zeros(3, 2), [0, 1, 2], learn_weights=True)

@@ -31,10 +31,14 @@ class Coreset(nn.Module):
     Args:
         points: (n, d), or (n,) for d = 1; floats keep their dtype, integers become the default dtype. Copied.
         weights: (n,) non-negative, any positive sum; equal if None.
+        learn_weights: make the weights trainable too: they become the softmax of a parameter, so that any torch
+            optimizer keeps them on the simplex. All of them have to be positive.
 
     Attributes:
         points: (n, d) `nn.Parameter`.
-        weights: (n,) buffer with sum 1, in the dtype of the points.
+        weights: (n,) with sum 1, in the dtype of the points: a buffer, or where weights are learnt a tensor with a
+            gradient, made anew at each access.
+        weight_logits: (n,) `nn.Parameter` whose softmax are the weights; only where they are learnt.
         built_on: fingerprint of the table or dataset that the points were built on, so that `certify` can tell; None if
             there was none. Kept in files, not in the state_dict.
         scaling: the units of the columns for distances, if the points were built in others than those of the data
@@ -48,19 +52,45 @@ class Coreset(nn.Module):
         >>> coreset = tc.Coreset(torch.tensor([[0.0, 0.0], [2.0, 4.0]]))
         >>> coreset.expectation(lambda x: x.square()).tolist()
         [2.0, 8.0]
+
+        Points and weights of a coreset, trained together:
+
+        >>> coreset = tc.Coreset(torch.tensor([-1.0, 1.0]), learn_weights=True)
+        >>> loss, optimizer = tc.CoresetLoss(), torch.optim.Adam(coreset.parameters(), lr=0.1)
+        >>> for _ in range(100):
+        ...     optimizer.zero_grad()
+        ...     loss(coreset.points, torch.tensor([-1.0, 0.0, 0.0, 1.0, 5.0]), coreset.weights).backward()
+        ...     optimizer.step()
+        >>> [round(weight, 2) for weight in coreset.weights.tolist()]
+        [0.8, 0.2]
     """
 
     weights: Tensor
+    weight_logits: nn.Parameter
     built_on: str | None = None
     scaling: Scaling | None = None
 
-    def __init__(self, points: Any, weights: Any = None) -> None:
+    def __init__(self, points: Any, weights: Any = None, *, learn_weights: bool = False) -> None:
         super().__init__()
         table = as_table(points, "points")
         check_finite(table, "points")
         self.points = nn.Parameter(table.clone())
         shares = normalised(weights, len(table), "weights", table.device)
-        self.register_buffer("weights", shares.to(table.dtype))
+        if not learn_weights:
+            self.register_buffer("weights", shares.to(table.dtype))
+            return
+        if not bool((shares > 0).all()):
+            raise ValueError(
+                f"weights: got {int((shares == 0).sum())} of zero with learn_weights=True; expected positive ones: "
+                "nothing moves a weight of zero. Leave these points out, or give them a small weight."
+            )
+        self.weight_logits = nn.Parameter(shares.log().to(table.dtype))
+
+    def __getattr__(self, name: str) -> Any:
+        """Weights that are learnt follow from their parameter."""
+        if name == "weights" and "weight_logits" in self.__dict__.get("_parameters", ()):
+            return self.weight_logits.softmax(0)
+        return super().__getattr__(name)
 
     @classmethod
     def from_source(
@@ -105,12 +135,12 @@ class Coreset(nn.Module):
         """
         check_count(batch_size, "batch_size")
         image = apply_network(network, self.points.detach(), make_generator(seed), batch_size, what="points")
-        pushed = Coreset(image, self.weights.to(image.device))
-        pushed.weights.copy_(self.weights)
+        pushed = Coreset(image, self.weights.detach().to(image.device))
+        pushed.weights.copy_(self.weights.detach())
         return pushed
 
     def expectation(self, f: Callable[[Tensor], Tensor]) -> Tensor:
-        """sum_i w_i f(x_i), differentiable in the points; f maps (n, d) to (n, ...)."""
+        """sum_i w_i f(x_i), differentiable in points and weights; f maps (n, d) to (n, ...)."""
         values = f(self.points)
         if values.dim() == 0 or len(values) != self.size:
             raise ValueError(
@@ -121,7 +151,7 @@ class Coreset(nn.Module):
 
     def to_dataset(self) -> TensorDataset:
         """Points and weights as a `TensorDataset` of pairs (x_i, w_i), detached copies."""
-        return TensorDataset(self.points.detach().clone(), self.weights.clone())
+        return TensorDataset(self.points.detach().clone(), self.weights.detach().clone())
 
     def to_numpy(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Points (n, d) and weights (n,) as arrays, copies: for POT, or as X and sample_weight for scikit-learn.
@@ -169,7 +199,7 @@ class Coreset(nn.Module):
         text = {} if self.built_on is None else {"built_on": self.built_on}
         if self.scaling is not None:
             text["scaling"] = json.dumps(self.scaling.to_record())
-        write_arrays(path, {"points": self.points, "weights": self.weights}, text, labels)
+        write_arrays(path, {"points": self.points, "weights": self.weights.detach()}, text, labels)
 
     @classmethod
     def load(cls, path: str | Path) -> Coreset:

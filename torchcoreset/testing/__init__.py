@@ -10,6 +10,9 @@ From `discrete`, `DISCRETE_PROBLEMS`: small weighted problems with values and gr
 from bug reports of neighbouring projects (`E1` is the one to try first); and `line_transport`, exact value,
 potential and plan between any two weighted sets on the line.
 
+`relaxed_value` solves small problems whose weights are free or bounded, or of which some mass stays unmatched, as a
+linear program; `LineProblem.quantizer` has the best points with free weights.
+
 From `plane`, `BEST_KNOWN`: the best W2^2 of n points in N(0, I_2) and in the unit square, closed forms for
 small n and the best of many restarts beyond; the limits `HEXAGON_W1` and `HEXAGON_W2`; and seeded samplers.
 
@@ -27,9 +30,10 @@ from .discrete import DISCRETE_PROBLEMS, E1, DiscreteProblem, LineTransport, lin
 from .gaussians import entropic_gaussian_line, gaussian_w2, sinkhorn_gaussian_line
 from .line import EXPONENTIAL, LINE_PROBLEMS, NORMAL, UNIFORM, LineProblem
 from .plane import BEST_KNOWN, HEXAGON_W1, HEXAGON_W2, KnownValue, sample_normal, sample_square
+from .relaxed import relaxed_value
 
 __all__ = [
     "BEST_KNOWN", "DISCRETE_PROBLEMS", "E1", "EXPONENTIAL", "HEXAGON_W1", "HEXAGON_W2", "LINE_PROBLEMS", "NORMAL",
     "UNIFORM", "DiscreteProblem", "KnownValue", "LineProblem", "LineTransport", "entropic_gaussian_line", "gaussian_w2",
-    "line_transport", "sample_normal", "sample_square", "sinkhorn_gaussian_line",
+    "line_transport", "relaxed_value", "sample_normal", "sample_square", "sinkhorn_gaussian_line",
 ]  # fmt: skip

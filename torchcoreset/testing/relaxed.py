@@ -1,0 +1,63 @@
+"""Optimal transport whose marginals are not fixed, as a linear program, for problems of a few hundred pairs.
+
+Symbols:
+    x, y     n points and m samples      a   weights of the samples, sum 1
+    pi       plan, (m, n)                s   share of the mass that stays unmatched
+"""
+
+import torch
+from torch import Tensor
+
+__all__ = ["relaxed_value"]
+
+
+def relaxed_value(
+    points: Tensor,
+    samples: Tensor,
+    p: float,
+    low: Tensor,
+    high: Tensor,
+    sample_weights: Tensor | None = None,
+    trim: float = 0.0,
+) -> float:
+    """min sum pi |y - x|^p over plans with low <= column sums <= high, of mass 1, and row sums of at most a / (1 - s).
+
+    Args:
+        points, samples: (n, d) and (m, d).
+        p: power.
+        low, high: (n,) bounds on the weights of the points; equal ones fix them.
+        sample_weights: (m,), non-negative, any positive sum; equal if None.
+        trim: share s, in [0, 1).
+
+    Raises:
+        ImportError: scipy is not installed, whose HiGHS solves the program.
+        ValueError: no plan keeps the bounds.
+
+    >>> x, y = torch.tensor([[0.0], [10.0]]), torch.tensor([[0.0], [1.0], [2.0], [13.0]])
+    >>> free = torch.zeros(2), torch.ones(2)
+    >>> relaxed_value(x, y, 2, *free), relaxed_value(x, y, 2, *free, trim=0.25)
+    (3.5, 1.6666666666666667)
+    """
+    try:
+        from scipy.optimize import linprog
+        from scipy.sparse import eye, kron
+    except ImportError as error:
+        raise ImportError("relaxed_value needs scipy: pip install scipy.") from error
+    x, y = points.double(), samples.double()
+    n, m = len(x), len(y)
+    a = torch.ones(m, dtype=torch.float64, device="cpu") if sample_weights is None else sample_weights.double()
+    difference = y[:, None] - x
+    cost = difference.square().sum(2).sqrt() ** p
+    rows, columns = kron(eye(m), [[1.0] * n]), kron([[1.0] * m], eye(n))
+    supply = (a / a.sum() / (1 - trim)).numpy()
+    found = linprog(
+        cost.flatten().numpy(),
+        A_ub=[*rows.toarray(), *columns.toarray(), *(-columns).toarray()],
+        b_ub=[*supply, *high.tolist(), *(-low).tolist()],
+        A_eq=[[1.0] * (m * n)],
+        b_eq=[1.0],
+        method="highs",
+    )
+    if not found.success:
+        raise ValueError(f"low, high: {found.message}; expected bounds that some weights of sum 1 keep.")
+    return float(found.fun)
