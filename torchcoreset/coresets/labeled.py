@@ -16,6 +16,7 @@ from torch.utils.data import TensorDataset
 
 from ..sources import Scale, Scaling, as_source
 from ..tensors import check_count, check_name, described
+from ..transport import is_choice
 from ..transport.passes import EngineName
 from .build import Algorithm, build_coreset
 from .coreset import Coreset
@@ -109,7 +110,9 @@ def build_labeled_coreset(
     algorithm: Algorithm = "auto",
     init: Init | Mapping[Any, Tensor] | None = None,
     restarts: int | None = None,
+    weights: Any = None,
     sample_weights: Any = None,
+    trim: float = 0.0,
     scale: Scale | None = None,
     samples: int | None = None,
     steps: int | None = None,
@@ -123,9 +126,9 @@ def build_labeled_coreset(
 ) -> LabeledCoreset:
     """Find a coreset of each class and put them together.
 
-    Points of a class have equal weights, and the weights of a class add up to its share of the rows if the allocation
-    is "proportional", and to 1 / k for k classes if it is "equal". So "proportional" stands for the data as they are,
-    and "equal" for data in which all classes are equally frequent.
+    Points of a class have equal weights, unless `weights` says otherwise, and the weights of a class add up to its
+    share of the rows if the allocation is "proportional", and to 1 / k for k classes if it is "equal". So
+    "proportional" stands for the data as they are, and "equal" for data in which all classes are equally frequent.
 
     Args:
         X: (rows, d) table that fits into memory: tensor, array, DataFrame or lists of numbers.
@@ -138,7 +141,9 @@ def build_labeled_coreset(
         algorithm, restarts, steps, tolerance, progress, engine: of each class, as in `build_coreset`.
         init: name of a kind of start for every class, or a dict from labels to the points that those classes start
             from; classes that it lacks start as for None.
+        weights: None, "free" or bounds (low, high) within each class, as in `build_coreset`.
         sample_weights: (rows,) weights of the rows; equal if None.
+        trim: share of the mass of each class that stays unmatched, as in `build_coreset`.
         scale: units of the columns for the distance, as in `build_coreset`; those of all rows, for every class.
         samples: most rows to build on, of all classes together, at least one for each; all if None. A class gets as
             many for each of its points as any other, or all that it has, and they are drawn as `build_coreset` does.
@@ -167,6 +172,11 @@ def build_labeled_coreset(
     Source: Claici, Genevay, Solomon (2020), whose support vector machines see as many points of each class.
     """
     check_size(size)
+    if weights is not None and not is_choice(weights):
+        raise ValueError(
+            "weights: got one for each point; expected None, 'free' or bounds (low, high), for how many points a class "
+            "gets follows from its rows. For fixed weights build each class by `build_coreset`."
+        )
     source = as_source(X, sample_weights)
     rows, mass, numbers = source.numbered(None, torch.Generator())
     scaling = None if scale is None else Scaling.of(source, scale)
@@ -190,7 +200,9 @@ def build_labeled_coreset(
             algorithm=algorithm,
             init=init.get(label) if isinstance(init, Mapping) else init,
             restarts=restarts,
+            weights=weights,
             sample_weights=None if mass is None else mass[chosen],
+            trim=trim,
             scale=scaling,
             samples=loaded[k],
             steps=steps,
@@ -206,9 +218,12 @@ def build_labeled_coreset(
             result = replace(result, row_numbers=numbers[chosen.cpu()][result.row_numbers])
         results.append(result)
     points = torch.cat([result.coreset.points.detach() for result in results])
-    weights = np.repeat(wanted / counts, counts)
+    of_points = torch.from_numpy(np.repeat(wanted / counts, counts))
+    if is_choice(weights):
+        within = [result.coreset.weights.double().cpu() for result in results]
+        of_points = torch.cat([share * part for share, part in zip(wanted.tolist(), within, strict=True)])
     class_of = torch.from_numpy(np.repeat(np.arange(len(classes)), counts))
-    merged = Coreset(points, weights)
+    merged = Coreset(points, of_points)
     merged.scaling = scaling
     return LabeledCoreset(merged, classes, class_of, tuple(results))
 

@@ -41,6 +41,7 @@ class Certificate:
         cell_mass: (n,) mass of its cells in the fresh samples.
         moved: mass that the plan moved out of its cell.
         unit: of the interval, in words: "the unit of the data", or those of `build_coreset(scale=...)`.
+        trim: share of the distribution that the points need not be near; the interval is for the rest.
     """
 
     lower: float
@@ -61,6 +62,7 @@ class Certificate:
     cell_mass: Tensor
     moved: float
     unit: str = OF_DATA
+    trim: float = 0.0
 
     @property
     def gap(self) -> float:
@@ -77,4 +79,5 @@ class Certificate:
         unit = "" if self.unit == OF_DATA else f" {self.unit}"
         interval = f"{self.lower:.6g} <= W_{self.p:g} <= {self.upper:.6g}{unit}"
         samples = f"samples={self.samples}{equivalent}"
-        return described(self, interval, f"confidence={self.confidence:g}", samples, gap=".1e", method="")
+        trimmed = f"trim={self.trim:g}" if self.trim else ""
+        return described(self, interval, f"confidence={self.confidence:g}", samples, trimmed, gap=".1e", method="")

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -44,7 +44,7 @@ from ..errors import warn_user
 from ..modes import solver_modes
 from ..sources import Source, as_source, make_generator
 from ..tensors import check_count, is_real
-from ..transport import Cost, Problem, as_cost, make_problem
+from ..transport import Cost, Problem, as_cost, check_trim, make_problem
 from ..transport.passes import EngineName, LaguerreCells, check_engine, chunk_elements, make_engine
 from ..transport.ranks import Ranks, agree, as_ranks, fingerprint, told_to
 from .bounds import WeightedMoments, bernstein, clt, hoeffding, warn_of_weights
@@ -66,6 +66,7 @@ from .evaluation import (
     near_optimal_plan,
 )
 from .points import Points, check_dimension, read_points, saw_the_source
+from .trimmed import TrimmedPass, trimmed_pass
 
 TAILS = 0.25  # part of the variance from one sample; beyond it a warning says that the interval may be too short
 FEWEST = 30  # fresh samples; with fewer there is no interval
@@ -95,6 +96,7 @@ def certify(
     samples: int = 100_000,
     *,
     bound: float | None = None,
+    trim: float = 0.0,
     seed: int | Generator = 0,
     engine: EngineName = "auto",
     group: Any = None,
@@ -123,6 +125,8 @@ def certify(
         bound: a number B with |y - x_i|^p <= B for every possible sample y and every point; makes the confidence hold
             for any number of samples, with a wider interval, provided that no weight exceeds the largest that was
             given. None: central limit theorem.
+        trim: share of the distribution, in [0, 1), that stays unmatched: the interval is for the distance to the rest,
+            as `transport(trim=...)` measures it. Fresh samples are kept then. Not with a `bound` or a `group`.
         seed: int or generator.
         engine: as in `transport`.
         group: None for the samples of this process; "world" or a `torch.distributed.ProcessGroup` for those that its
@@ -157,14 +161,20 @@ def certify(
         cost = as_cost(p)
         check_settings(confidence, samples, engine)
         check_bound(bound)
+        if check_trim(trim) and (bound is not None or ranks is not None):
+            name = "bound" if bound is not None else "group"
+            raise ValueError(f"trim: got {trim!r} with a {name}; expected only one of them. Leave the other out.")
     settings = {"p": p, "confidence": confidence, "samples": samples, "bound": bound, "engine": engine}
     points, read = inputs(ranks, "certify", coreset, source, settings)
     points, read = points.in_units(read)
+    unit = OF_DATA if points.scaling is None else points.scaling.words
+    if trim:
+        with solver_modes():
+            trimmed = trimmed_pass(points, read, cost, trim, samples, make_generator(seed), engine)
+        return replace(make_certificate(trimmed, cost, confidence, None, unit=unit), trim=float(trim))
     with solver_modes():
         passed = one_pass(points, read, cost, samples, make_generator(seed), engine, bound=bound, ranks=ranks)
-    return make_certificate(
-        passed, cost, confidence, bound, unit=OF_DATA if points.scaling is None else points.scaling.words
-    )
+    return make_certificate(passed, cost, confidence, bound, unit=unit)
 
 
 @dataclass(frozen=True)
@@ -296,7 +306,7 @@ def _seen(
 
 
 def make_certificate(
-    passed: Pass, cost: Cost, confidence: float, bound: float | None, unit: str = OF_DATA
+    passed: Pass | TrimmedPass, cost: Cost, confidence: float, bound: float | None, unit: str = OF_DATA
 ) -> Certificate:
     """The interval from what a pass has found."""
     moments, plan, delta = passed.moments, passed.plan, (1 - confidence) / 2

@@ -14,7 +14,7 @@ from ..guarantees import Certificate, certify, check_confidence
 from ..sources import Pushforward, Scale, Scaling, Source, as_source, hold_out, make_generator
 from ..sources.tables import RandomAccessSource
 from ..tensors import check_count, described, is_real
-from ..transport import check_power
+from ..transport import check_power, check_trim, is_choice
 from .growth import Growth, fit_growth
 
 LADDER = (10, 20, 40)  # sizes that the law is fitted to
@@ -61,6 +61,8 @@ def size_for(
     p: float = 2,
     *,
     confidence: float = 0.95,
+    weights: Any = None,
+    trim: float = 0.0,
     scale: Scale | None = None,
     samples: int = 100_000,
     max_size: int = 1000,
@@ -80,6 +82,8 @@ def size_for(
             certifies, each with its weight.
         p: power of the cost.
         confidence: with which W_p <= epsilon holds for the points that are returned.
+        weights: None, "free" or bounds (low, high), as in `build_coreset`: free ones take fewer points.
+        trim: share of the distribution that stays unmatched, as in `build_coreset` and `certify`.
         scale: units of the columns for the distance, as in `build_coreset`.
         samples: of each certificate.
         max_size: most points to try.
@@ -108,6 +112,11 @@ def size_for(
     _check(epsilon, p, max_size, max_builds)
     check_count(samples, "samples")
     check_confidence(confidence)
+    check_trim(trim)
+    if weights is not None and not is_choice(weights):
+        raise ValueError(
+            "weights: got one for each point, of whose number nothing is known yet; expected None, 'free' or bounds."
+        )
     read = as_source(source)
     build, fresh = _separate(read)
     scaling = None if scale is None else Scaling.of(read, scale)
@@ -120,9 +129,18 @@ def size_for(
         # Of a source that has an end, what any build holds: a file may be larger than memory.
         most = None if build.size is not None else max(samples, 200 * size)
         built = build_coreset(
-            build, size, p=p, scale=scaling, samples=most, tolerance=3e-3, seed=generator, progress=False
+            build,
+            size,
+            p=p,
+            weights=weights,
+            trim=trim,
+            scale=scaling,
+            samples=most,
+            tolerance=3e-3,
+            seed=generator,
+            progress=False,
         )
-        tried.append((size, certify(built.coreset, fresh, p, each, samples, seed=generator)))
+        tried.append((size, certify(built.coreset, fresh, p, each, samples, trim=trim, seed=generator)))
         coresets.append(built.coreset)
         return tried[-1][1].upper <= epsilon
 

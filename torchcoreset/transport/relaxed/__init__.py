@@ -4,6 +4,7 @@
 and `solve` puts both together until the bounds meet.
 """
 
+from .cells import RelaxedCells, relaxed_cells
 from .solve import solve_relaxed
 
-__all__ = ["solve_relaxed"]
+__all__ = ["RelaxedCells", "relaxed_cells", "solve_relaxed"]

@@ -7,7 +7,7 @@ Where mass may stay unmatched, a sample does so if t_k > 0, which counts as a ce
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -46,6 +46,9 @@ def relaxed_cells(engine: Engine, marginals: Marginals, v: Tensor) -> RelaxedCel
     found = engine.hard(v)
     t = found.cost - v[found.cell]
     unmatched = t > 0 if marginals.trim else torch.zeros_like(t, dtype=torch.bool)
+    lost = found.error
+    if marginals.trim and found.error > engine.accuracy * float(problem.a @ torch.where(unmatched, 0.0, found.cost)):
+        lost = _error_of_matched(engine, v, t, unmatched)
     cell = torch.where(unmatched, n, found.cell)
     margin = found.margin.to(t)
     if marginals.trim:
@@ -55,6 +58,20 @@ def relaxed_cells(engine: Engine, marginals: Marginals, v: Tensor) -> RelaxedCel
     a = problem.a / marginals.matched
     mean = float(a @ torch.where(unmatched, 0.0, found.cost))
     turnover = float(mass[:n] @ v.abs() + marginals.high.clamp(max=1) @ v.abs())
-    error = found.error / marginals.matched + float(of_sums(problem, mean, SUMMED * turnover))
+    error = lost / marginals.matched + float(of_sums(problem, mean, SUMMED * turnover))
     dual = float(problem.a @ transform) + height - (error if error > RESOLUTION * mean else 0.0)
     return RelaxedCells(v, level, cell, found.cell, found.cost, margin, mass, transform, mean, error, dual)
+
+
+def _error_of_matched(engine: Engine, v: Tensor, t: Tensor, unmatched: Tensor) -> float:
+    """How far rounding may have the minima of matched samples too high: those certainly unmatched may be far away."""
+    problem = engine.problem
+    top = float(v.max())
+    reach, height = (t + top).clamp(min=0), t.abs().clamp(min=top)
+    norm, u = problem.squares.double().sqrt(), torch.finfo(problem.y.dtype).eps
+    error = problem.cost.expansion_error(reach, height, norm, problem.x.shape[1], u)
+    near = (~unmatched | (t <= 2 * error)).nonzero()[:, 0]
+    if not len(near):
+        return 0.0
+    part = engine.apart(replace(problem, y=problem.y[near], a=problem.a[near], equal=False))
+    return part.hard(v).error

@@ -33,6 +33,8 @@ PRICED_POINTS = 256  # up to which samples are priced between all pairs of cells
 ROUNDS = 6  # of flows on all samples, each with GROWTH times as many near boundaries
 PER_CELL = 16  # samples of every cell that take part, beyond what its own excess asks for
 TIED = 1e-9  # mean costs by which the potential of a point may differ from the level, if its weight is between bounds
+FAR = 1e6  # largest costs of samples that are matched, at which those of others are cut off
+PART = 1e-9  # of a mean sample: a smaller part of one is rounding, which would cost much where that is far away
 ROUNDED = 0.05  # tolerances that rounding may take from costs by expanded squares
 
 
@@ -99,7 +101,7 @@ class _Solver:
             rows = cells.cost.argsort(stable=True)
             left = (marginals.matched - (running_sum(problem.a[rows]) - problem.a[rows])).clamp(min=0)
             mass = problem.a[rows].minimum(left) / marginals.matched
-            held = mass > MASS_TOLERANCE / len(mass)
+            held = mass > PART / len(mass)
             rows, mass = rows[held], mass[held] / mass[held].sum()
             farthest = float(cells.cost[rows[-1]])
             cells = relaxed_cells(self.engine, marginals, torch.full_like(problem.b, farthest))
@@ -119,14 +121,14 @@ class _Solver:
         return v
 
     def _level(self, engine: Engine) -> Tensor:
-        """The potential, the same for all points, at which about the mass wanted stays unmatched; (n,)."""
+        """The potential, the same for all points, at which about the mass wanted stays unmatched, (n,): the lowest."""
         zero = torch.zeros_like(self.problem.b)
         if not self.marginals.trim:
             return zero
         costs = relaxed_cells(engine, self.marginals, zero).cost
         order = costs.argsort(stable=True)
-        mass = running_sum(engine.problem.a[order])
-        return zero + costs[order[(mass < self.marginals.matched).sum().clamp(max=len(mass) - 1)]]
+        within = running_sum(engine.problem.a[order]) <= self.marginals.matched * (1 + PART)
+        return zero + costs[order[(within.sum() - 1).clamp(min=0)]]
 
     def _balance_in_rounds(self, v: Tensor) -> Status:
         problem = self.problem
@@ -145,7 +147,7 @@ class _Solver:
             v, plan = self._flow(self.engine, cells, offered)
             if plan is not None:
                 self._keep_plan(*plan)
-            if everyone:
+            if everyone and round_ > 1:
                 self._keep_cells(relaxed_cells(self.engine, self.marginals, v))
                 break
         return Status.STALLED
@@ -182,12 +184,15 @@ class _Solver:
         y, a = problem.y[offered].double(), problem.a / marginals.matched
         hidden = unresolved(problem, cells.mean, ROUNDED * self.tolerance, torch.float64)
         block = problem.cost.pairwise_exact if hidden or len(y) * n <= DIRECT else problem.cost.pairwise
-        costs = block(y, problem.x.double()).cpu().numpy()
+        costs = block(y, problem.x.double())
+        matched = costs[cells.cell[offered] < n]
+        if marginals.trim and matched.numel() and float(matched.max()) > 0:
+            costs.clamp_(max=FAR * float(matched.max()))  # those of outliers would take the digits of all others
         found = balance_relaxed(
-            costs, cells.cell[offered], a[offered], cells.mass, marginals, cells.potential, cells.level
+            costs.cpu().numpy(), cells.cell[offered], a[offered], cells.mass, marginals, cells.potential, cells.level
         )
-        matched = found.cols < n
-        moved = (offered[found.rows[matched]], found.cols[matched], found.mass[matched])
+        goes = found.cols < n
+        moved = (offered[found.rows[goes]], found.cols[goes], found.mass[goes])
         still = cells.cell < n
         still[offered] = False
         rest = still.nonzero()[:, 0]
