@@ -25,6 +25,9 @@ class CertifySettings(DataSettings):
     confidence: float = option("of the interval", 0.95)
     samples: int = option("most rows for the interval", 100_000, metavar="N")
     bound: float | None = option("largest possible cost, for a confidence at every number of rows", None)
+    trim: float | None = option(
+        "share of the rows that may stay unmatched; that of the build if not given", None, metavar="SHARE"
+    )
     at_most: float | None = option("exit with 1 unless the distance is certified to be at most this", None)
     seed: int = option("of all random numbers", 0, metavar="N")
 
@@ -35,6 +38,9 @@ def run(settings: CertifySettings) -> Outcome:
     table = read_as_built(settings, held)
     check_columns(held, table, settings.coreset)
     p = power(settings.p, held)
+    trim = float(held.metadata.get("trim") or 0.0) if settings.trim is None else settings.trim
+    if trim and settings.trim is None:
+        note(f"note: the farthest {trim:.3g} of the rows may stay unmatched, as in the build.", quiet=settings.quiet)
     source = scaled(fresh_rows(held, table, quiet=settings.quiet), held.scaling)
     found = tc.certify(
         held.coreset(held.scaling),
@@ -43,14 +49,16 @@ def run(settings: CertifySettings) -> Outcome:
         settings.confidence,
         settings.samples,
         bound=settings.bound,
+        trim=trim,
         seed=settings.seed,
     )
     unit = f", in {held.scaling.words}" if held.scaling is not None else ""
     used, size = found.samples + found.potential_samples, source.size
+    left_out = f", without the farthest {trim:.3g}" if trim else ""
     left = "" if size is None or used >= size else f", of {size:,}"
     asymptotic = found.asymptotic.removeprefix("nothing: ")
     lines = [
-        f"{found.lower:.6g} <= W{p:g} <= {found.upper:.6g}   with confidence {found.confidence:g}{unit}",
+        f"{found.lower:.6g} <= W{p:g} <= {found.upper:.6g}   with confidence {found.confidence:g}{unit}{left_out}",
         f"from {_rows(found)}, and {found.potential_samples:,} others for the potential{left}; gap {found.gap:.1e}",
         f"{asymptotic[0].upper()}{asymptotic[1:]}.",
     ]
@@ -71,7 +79,7 @@ def certificate_record(found: tc.Certificate) -> dict[str, Any]:
     """The numbers of a certificate."""
     names = (
         "lower", "upper", "p", "confidence", "samples", "effective_samples", "potential_samples", "gap", "method",
-        "tail_share",
+        "tail_share", "trim",
     )  # fmt: skip
     return {name: getattr(found, name) for name in names}
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torchcoreset as tc
 
 from ...pictures import draw_certificates
+from ..choices import ChoiceSettings
 from ..files import DataSettings, ScaleSettings, check_picture, check_table, read_table, save_picture
 from ..outcome import NOT_REACHED, OK, Outcome
 from ..settings import Writes, option
@@ -14,7 +15,7 @@ from .certify import certificate_record
 
 
 @dataclass(frozen=True, kw_only=True)
-class SizeSettings(Writes, ScaleSettings, DataSettings):
+class SizeSettings(Writes, ChoiceSettings, ScaleSettings, DataSettings):
     """Settings of `size`."""
 
     epsilon: float = option("distance to reach, in the unit of the data or of --scale", metavar="W")
@@ -31,12 +32,14 @@ def run(settings: SizeSettings) -> Outcome:
     """Search, say what was found, draw."""
     check_picture(settings.plot)
     check_table(settings)
+    settings.choices()
     table = read_table(settings)
     found = tc.size_for(
         settings.epsilon,
         table.source,
         settings.p,
         confidence=settings.confidence,
+        **settings.choices(),
         scale=settings.scaling(table.source),
         samples=settings.samples,
         max_size=settings.max_size,

@@ -53,7 +53,8 @@ Built = tuple[CoresetFile, Outcome, Tensor, Tensor]
 def _alike(settings: BuildSettings) -> dict[str, Any]:
     """What a build takes in the same way with labels and without."""
     names = ("algorithm", "init", "restarts", "samples", "steps", "tolerance", "seed")
-    return {name: getattr(settings, name) for name in names} | {"progress": False if settings.quiet else None}
+    alike = {name: getattr(settings, name) for name in names} | {"progress": False if settings.quiet else None}
+    return alike | settings.choices()
 
 
 def _plain(job: Job) -> Built:
@@ -93,7 +94,7 @@ def _labeled(job: Job) -> Built:
         keep=job.checkpoint.keep,
         resume=job.checkpoint.classes,
     )
-    plan = tc.transport(labeled.points.detach(), rows, settings.p, labeled.weights, mass)
+    plan = tc.transport(labeled.points.detach(), rows, settings.p, labeled.weights, mass, trim=settings.trim)
     classes = {
         str(label): {"points": result.coreset.size, "distance": result.distance, "status": result.status.value}
         for label, result in zip(labeled.classes.tolist(), labeled.results, strict=True)
@@ -111,9 +112,8 @@ def _labeled(job: Job) -> Built:
     held = CoresetFile(job.undo(labeled.points.detach()), labeled.weights, labeled.labels, record)
     built_on = torch.cat([result.row_numbers for result in labeled.results if result.row_numbers is not None])
     starts = np.cumsum([0, *(result.coreset.size for result in labeled.results)])
-    point = torch.cat(
-        [result.transport.assignment + int(k) for result, k in zip(labeled.results, starts, strict=False)]
-    )
+    points = [(result.transport.assignment, int(k)) for result, k in zip(labeled.results, starts, strict=False)]
+    point = torch.cat([torch.where(own < 0, own, own + k) for own, k in points])
     return held, outcome_of(job, record, done), numbers[built_on], point
 
 

@@ -35,7 +35,7 @@ from .settings import BuildSettings
 # What has to be the same for a run to be taken up again, beside the data; steps and tolerance may differ.
 SAME = (
     "size", "p", "label", "weights", "weights_are", "units", "one_hot", "dates", "allocation", "algorithm", "init",
-    "restarts", "samples", "batch_size", "hold_out", "seed",
+    "restarts", "samples", "batch_size", "hold_out", "seed", "point_weights", "trim",
 )  # fmt: skip
 
 
@@ -129,6 +129,7 @@ def earlier_result(job: Job) -> CoresetFile | None:
 def _check(settings: BuildSettings) -> None:
     """Raise for what can be seen without the table."""
     check_format(Path(settings.out), "--out")
+    settings.choices()
     check_picture(settings.plot)
     check_assignment(settings.assignment)
     for flag, given, needs in (

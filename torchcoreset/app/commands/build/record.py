@@ -45,6 +45,8 @@ def record_of(job: Job, value: float, lower: float) -> dict[str, Any]:
         "read": as_read(settings, table),
         "scaling": None if job.scaling is None else job.scaling.to_record(),
         "hold_out": settings.hold_out or None,
+        "point_weights": settings.point_weights,
+        "trim": settings.trim or None,
         "rows_of_table": table.rows,
     }
 
@@ -59,7 +61,8 @@ def outcome_of(job: Job, record: dict[str, Any], converged: bool) -> Outcome:
         f"{settings.size} points for {rows_of(record)} of {record['dimension']} {columns} ({record['data']}), "
         f"{record['steps']} steps, {seconds:.1f} s",
         f"W{settings.p:g} to these rows: {high:.6g}, and at least {low:.6g}"
-        + ("" if job.scaling is None else f", in {job.scaling.words}"),
+        + ("" if job.scaling is None else f", in {job.scaling.words}")
+        + (f", without the farthest {settings.trim:.3g} of them" if settings.trim else ""),
     ]
     for label, found in record.get("classes", {}).items():
         lines.append(f"  class {label}: {found['points']} points, W{settings.p:g} = {found['distance']:.4g}")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....coresets import Algorithm, Allocation, Init
+from ...choices import ChoiceSettings
 from ...files import DataSettings, ScaleSettings
 from ...settings import Writes, option
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuildSettings(Writes, ScaleSettings, DataSettings):
+class BuildSettings(Writes, ChoiceSettings, ScaleSettings, DataSettings):
     """Settings of `build`."""
 
     size: int = option("number of points", metavar="N")
