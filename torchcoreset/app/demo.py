@@ -49,17 +49,28 @@ def run(options: argparse.Namespace) -> None:
     began = time.perf_counter()
     result = build_coreset(data, size, p, seed=options.seed)
     seconds = time.perf_counter() - began
+    began = time.perf_counter()
+    free = build_coreset(data, size, p, weights="free", seed=options.seed)
+    free_seconds = time.perf_counter() - began
     random = measure_random_rows("random subset", size, data, None, p, options.seed)
-    unit, lower = f"W{p:g}", as_cost(p).root(max(result.transport.lower, 0.0))
+    unit, root = f"W{p:g}", as_cost(p).root
     print(f"{'':28}{'points':>8}{unit:>12}{'at least':>12}{'gap':>10}{'seconds':>10}")
     for label, distance, least, gap, more in (
-        ("coreset", result.distance, lower, result.transport.gap, f"{seconds:.2f}"),
+        *(
+            (name, built.distance, root(max(built.transport.lower, 0.0)), built.transport.gap, f"{taken:.2f}")
+            for name, built, taken in (("coreset", result, seconds), ("with free weights", free, free_seconds))
+        ),
         (random.name, random.distance, random.lower, random.gap, ""),
     ):
         print(f"{label:28}{size:>8}{distance:>12.4g}{least:>12.4g}{gap:>10.0e}{more:>10}", end="")
         print("" if more else f"   (+- {random.spread:.2g})\n")
     closer = f"{random.distance / result.distance:.2f} times closer to" if result.distance > 0 else "on the rows of"
-    print(f"The coreset is {closer} the data. {len(result.history)} steps, {result.status.value}.\n")
+    print(f"The coreset is {closer} the data. {len(result.history)} steps, {result.status.value}.")
+    lightest, heaviest = (float(weight) for weight in torch.aminmax(free.coreset.weights))
+    print(
+        "Its points weigh the same, so that each can be used as if it were a sample. Free weights (p = 2: k-means) come\n"
+        f"nearer, and go from {lightest:.2g} to {heaviest:.2g}.\n"
+    )
     panels = [
         Panel(f"coreset of {size} points", result.coreset, f"{unit} = {result.distance:.4g}"),
         Panel(f"random subset of {size}", random.coreset, f"mean {unit} = {random.distance:.4g}"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -190,7 +190,11 @@ class CoresetLoss(nn.Module):
 
     @outside_compile
     def forward(
-        self, points: Tensor, samples: Tensor, point_weights: Tensor | None = None, sample_weights: Tensor | None = None
+        self,
+        points: Tensor,
+        samples: Tensor,
+        point_weights: Tensor | Literal["free"] | tuple[float, float] | None = None,
+        sample_weights: Tensor | None = None,
     ) -> Tensor:
         """The divergence between points (n, d) and samples (m, d), or of a batch; all else as in its function."""
         if isinstance(self.settings, OnlineSettings):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -23,7 +23,7 @@ def wasserstein(
     points: Tensor,
     samples: Tensor,
     p: float = 2,
-    point_weights: Tensor | None = None,
+    point_weights: Tensor | Literal["free"] | tuple[float, float] | None = None,
     sample_weights: Tensor | None = None,
     *,
     trim: float = 0.0,
@@ -46,7 +46,9 @@ def wasserstein(
             either points or samples may be those of one cloud, which all pairs share.
         p: power, p >= 1.
         point_weights, sample_weights: (n,) and (m,), non-negative, any positive sum; equal if None. For a batch (B, n)
-            and (B, m), or as for one pair if all share them.
+            and (B, m), or as for one pair if all share them. Those of points may be left to the plan, "free" or
+            within bounds (low, high) in equal shares, as in `transport`.
+        trim: share of the mass of the samples, in [0, 1), that stays unmatched, as in `transport`.
         tolerance: relative gap between the value and its lower bound, in (0, 1).
         exact: solve in float64 to a gap of 1e-9.
         start: (n,) potential to start from; for a batch (B, n).
@@ -69,9 +71,9 @@ def wasserstein(
         ConvergenceWarning: the tolerance was not reached.
 
     Gradient: in points and samples that of sum pi c at the returned plan; in weights the potentials, projected on
-    normalised weights; in what the pairs of a batch share, the sum of theirs. By the envelope theorem these are the
-    gradients of W_p^p, exact when the gap is 0 and the optimal plan is unique. Where a point meets a sample and p = 1,
-    the zero subgradient.
+    normalised weights, and none in those that the plan has chosen; in what the pairs of a batch share, the sum of
+    theirs. By the envelope theorem these are the gradients of W_p^p, exact when the gap is 0 and the optimal plan is
+    unique. Where a point meets a sample and p = 1, the zero subgradient.
 
     Example:
         >>> import torch, torchcoreset as tc

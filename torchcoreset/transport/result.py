@@ -44,9 +44,10 @@ class Coupling:
     """A transport plan as a list of entries: sample `rows[e]` sends `mass[e]` to point `cols[e]`.
 
     Attributes:
-        rows: (entries,) int64, sample indices in no particular order; every sample occurs.
+        rows: (entries,) int64, sample indices in no particular order; every sample occurs that is matched.
         cols: (entries,) int64, point indices.
         mass: (entries,) float64, non-negative; the row sums are the sample weights, the column sums the point weights.
+            Where a share s stays unmatched row sums are at most the sample weights over 1 - s.
         shape: (m, n).
     """
 
@@ -78,12 +79,17 @@ class Transport:
 
     Attributes:
         value: the cost of `plan`, W_p^p(points, samples) from above (p-th power, not rooted).
-        lower: the semi-dual at `potential`, less what rounding may hide, and at least 0: W_p^p from below.
+        lower: the semi-dual at `potential`, less what rounding may hide, and at least 0: W_p^p from below. Where mass
+            stays unmatched, both are those of the mass that is kept, scaled to 1.
         gap: (value - lower) / value, the relative distance between the bounds; 0 where they agree to 1e-12. Both are
             sums of float64 costs from differences, and true to that.
-        potential: (n,) float64 dual potential v, centred so that sum_i b_i v_i = 0.
-        transform: (m,) float64 c-transform min_i(c_ki - v_i), the potential of the samples.
-        plan: the feasible plan, as `Coupling`; samples on a cell's boundary may be split.
+        potential: (n,) float64 dual potential v, centred so that sum_i b_i v_i = 0. Where the plan chooses weights,
+            v_i is 0 unless its weight is at a bound: below 0 at the upper one, above at the lower. Where a share s
+            stays unmatched, that is where c_ki - v_i is above 0 for all i.
+        transform: (m,) float64 c-transform min_i(c_ki - v_i), the potential of the samples; where a share s stays
+            unmatched min(0, min_i(c_ki - v_i)) / (1 - s).
+        plan: the feasible plan, as `Coupling`; samples on a cell's boundary may be split, and those that stay
+            unmatched have no entry.
         cell_mass: (n,) float64 mass of each Laguerre cell of `potential`, before the plan moves the excess.
         weights: (n,) float64 weights of the points, sum 1: those given, or what the plan has chosen.
         marginal_error: total variation distance between `cell_mass` and the point weights, in [0, 1]: the mass

@@ -59,7 +59,11 @@ def transport(
             samples may be those of one cloud, which all pairs share.
         p: power of the Euclidean distance, p >= 1.
         point_weights, sample_weights: (n,) and (m,), non-negative, any positive sum; equal if None. For a batch (B, n)
-            and (B, m), or as for one pair if all share them.
+            and (B, m), or as for one pair if all share them. Those of points may be left to the plan: "free" sends
+            every sample to its nearest point, and a tuple (low, high) keeps each weight between low and high equal
+            shares, 0 <= low <= 1 <= high.
+        trim: share s of the mass of the samples, in [0, 1), that stays unmatched: whatever costs most. The plan moves
+            the rest, scaled to 1: its row sums are at most a / (1 - s), and the value is that of the mass it moves.
         tolerance: relative gap (value - lower) / value to stop at, in (0, 1). The default 1e-3 is far below the
             sampling error of most uses.
         exact: solve in float64 to a gap of 1e-9, whatever `tolerance` says. The gap counts what rounding may hide: see
@@ -74,7 +78,7 @@ def transport(
             and `transform` of this rank's samples; plan masses are parts of the union's. Not for a batch.
 
     Returns:
-        `Transport`: bounds, gap, potential, plan, and the status that says why the solver stopped. For a batch
+        `Transport`: bounds, gap, potential, plan, weights, and the status that says why the solver stopped. For a batch
         `TransportBatch`: the same with a leading B, and the `Transport` of each pair by its index.
 
     Raises:
@@ -95,8 +99,12 @@ def transport(
         >>> batch = tc.transport(torch.tensor([[0.0], [10.0]]), clouds, p=2)  # one coreset, two clouds
         >>> batch.value.tolist(), batch[1].assignment.tolist()
         ([28.5, 36.5], [0, 0, 1, 1])
+        >>> free = tc.transport(torch.tensor([0.0, 10.0]), torch.tensor([0.0, 1.0, 2.0, 13.0]), 2, "free")
+        >>> free.value, free.weights.tolist()
+        (3.5, [0.75, 0.25])
 
-    Source: semi-dual and cells: Aurenhammer, Hoffmann, Aronov (1998); Claici, Genevay, Solomon (2020), section 4.
+    Source: semi-dual and cells: Aurenhammer, Hoffmann, Aronov (1998); Claici, Genevay, Solomon (2020), section 4. Mass
+        that stays unmatched: Caffarelli, McCann (2010).
     """
     ranks = as_ranks(group)
     with told_to(ranks, "transport"):
