@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
     print(f"The coreset is {closer} the data. {len(result.history)} steps, {result.status.value}.")
     lightest, heaviest = (float(weight) for weight in torch.aminmax(free.coreset.weights))
     print(
-        "Its points weigh the same: each can be used as if it were a sample. Free weights (p = 2: k-means) come nearer,\n"
+        "Its points weigh the same: each can be used as a sample. Free weights (p = 2: k-means) come nearer,\n"
         f"and go from {lightest:.2g} to {heaviest:.2g}.\n"
     )
     panels = [
