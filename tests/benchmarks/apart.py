@@ -16,7 +16,7 @@ from .measure import Measurement, measure, memory
 from .method import Method
 from .methods import find_method
 from .plans import PLANS, make_work
-from .problems import Unavailable, Work
+from .problems import CORESETS, Unavailable, Work
 from .record import Record
 from .truth import optimum, semi_dual
 
@@ -79,7 +79,7 @@ def run_here(work_name: str, method_name: str, seed: int, folder: Path | None = 
 
 def measured(work: Work, method: Method) -> Measurement:
     """One run of a coreset, whose seeds repeat it; several of what is short."""
-    return measure(work, method, repeats=1) if work.task == "coreset" else measure(work, method)
+    return measure(work, method, repeats=1) if work.task in CORESETS else measure(work, method)
 
 
 def timed(record: Record, found: Measurement) -> None:
@@ -95,7 +95,7 @@ def judge(record: Record, work: Work, found: Measurement) -> None:
     """Fill in the true worth of the outcome."""
     outcome = found.outcome
     if outcome.points is not None:
-        record.value, width = optimum(outcome.points, work.samples, work.p)
+        record.value, width = optimum(outcome.points, work.samples, work.p, CORESETS[work.task])
         if width > 1e-9:
             record.note += f"; W2^2 known to {width:.0e}"
     elif outcome.potential is not None:

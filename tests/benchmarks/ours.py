@@ -11,7 +11,7 @@ import torchcoreset as tc
 
 from .loops import each_pair, training
 from .method import Method, Outcome
-from .problems import Work
+from .problems import CORESETS, TRIMMED, Work
 
 MOVE = 0.01  # of the spacing of the points
 
@@ -69,12 +69,14 @@ def one_call(work: Work) -> Callable[[], Outcome]:
 
 
 def coreset(restarts: int | None) -> Callable[[Work], Callable[[], Outcome]]:
-    """As a user calls it: the starts are its own, one or, if None, as many as it likes."""
+    """As a user calls it: the starts are its own, one or, if None, as many as it likes; weights are as the task says."""
 
     def prepare(work: Work) -> Callable[[], Outcome]:
-        n = len(work.points)
+        n, weights = len(work.points), CORESETS[work.task]
         return lambda: _built(
-            tc.build_coreset(work.samples, n, work.p, restarts=restarts, seed=work.seed, progress=False)
+            tc.build_coreset(
+                work.samples, n, work.p, weights=weights, restarts=restarts, seed=work.seed, progress=False
+            )
         )
 
     return prepare
@@ -84,6 +86,12 @@ def coreset_from_start(work: Work) -> Callable[[], Outcome]:
     """From the start that the peers are given."""
     n = len(work.points)
     return lambda: _built(tc.build_coreset(work.samples, n, work.p, init=work.points, seed=work.seed, progress=False))
+
+
+def partial(work: Work) -> Callable[[], Outcome]:
+    """Without the farthest samples, to a gap of 1e-9, in float64."""
+    x, y = work.points.double(), work.samples.double()
+    return lambda: Outcome(value=tc.transport(x, y, work.p, trim=TRIMMED, exact=True).value)
 
 
 def _told(result: tc.Transport) -> Outcome:
@@ -107,5 +115,9 @@ METHODS = [
     Method(name="ours, a loop", task="clouds", prepare=each_pair(tc.wasserstein), rival="ours, one call"),
     Method(name="ours", task="coreset", prepare=coreset(None)),
     Method(name="ours, one start", task="coreset", prepare=coreset(1), rival="ours"),
+    Method(name="ours", task="free coreset", prepare=coreset(None)),
+    Method(name="ours, one start", task="free coreset", prepare=coreset(1), rival="ours"),
+    Method(name="ours, one start", task="bounded coreset", prepare=coreset(1)),
+    Method(name="ours", task="partial transport", prepare=partial),
     Method(name="ours, same start", task="coreset", prepare=coreset_from_start, rival="ours"),
 ]

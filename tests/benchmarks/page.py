@@ -15,6 +15,7 @@ from pathlib import Path
 from .machine import ROOT
 from .methods import methods_for
 from .plans import FULL, PLANS, Programme, Section
+from .problems import BY_VALUE
 from .record import Record
 from .report import best_known, markdown, plain, ratio, read_json, summarised
 
@@ -71,7 +72,7 @@ def _table(section: Section, rows: Sequence[Record]) -> str:
     names = {method.name: None for plan in section.plans.values() for method in methods_for(plan)}
     shown = [name for name in names if any(row.method == name and row.status != "not installed" for row in rows)]
     ours, peer = section.compared
-    judged = {plan.task for plan in section.plans.values()} <= {"transport", "coreset"}
+    judged = {plan.task for plan in section.plans.values()} <= {"transport", *BY_VALUE}
     head = ["work", *(["best known"] if judged else []), *shown, f"{ours} / {peer}"]
     lines = [head]
     for work in section.plans:
@@ -104,7 +105,7 @@ def _cell(row: Record | None) -> str:
     if PLANS[row.work].task == "loss" and row.hard_pass:
         worth = f" ({row.processor / row.hard_pass:.3g} passes)"
     elif row.gap is not None:
-        worth = f" (+{row.gap:.2%})" if PLANS[row.work].task == "coreset" else f" ({row.gap:.0e})"
+        worth = f" (+{row.gap:.2%})" if PLANS[row.work].task in BY_VALUE else f" ({row.gap:.0e})"
     return f"{row.seconds * scale:.3g} / {row.processor * scale:.3g} {unit}{worth}"
 
 

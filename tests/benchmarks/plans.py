@@ -220,7 +220,59 @@ KMEANS = Section(
     },
     compared=("ours, one start", "KMeans"),
 )
-SECTIONS = [SMOOTH, UNEVEN, FEW, STEPS, CLOUDS, QUALITY, KMEANS]
+
+
+def coresets(task: str, sets: dict[str, Maker], seeds: int = 3) -> dict[str, Plan]:
+    """Coresets of a task, medians of some starts."""
+    return {f"{name}, {task}": Plan(make=make, task=task, seeds=seeds, patience=60) for name, make in sets.items()}
+
+
+PENDIGITS = stored("pendigits.npz")
+CHOSEN = Section(
+    title="Free weights, beside k-means",
+    about='`build_coreset(weights="free")` finds points and weights together, as k-means does; all are judged by the '
+    "mean squared distance to the nearest point. Medians of 3 starts.",
+    plans=coresets(
+        "free coreset",
+        {
+            "digits, n=50": table(digits, 50),
+            "Pendigits, n=100": table(PENDIGITS, 100),
+            "20 clusters (20k, d=16), n=100": separated(100, 20_000, 16),
+            "Cauchy (20k, d=2), n=100": cauchy(100, 20_000, 2),
+            "MNIST (10k, d=784), n=100": table(MNIST, 100, standardise=False),
+        },
+    ),
+    compared=("ours, one start", "KMeans"),
+)
+BOUNDED = Section(
+    title="Bounded weights, beside k-means-constrained",
+    about="Each weight between half and twice an equal share; all are judged by the exact transport whose weights keep "
+    "these bounds. Medians of 3 starts.",
+    plans=coresets(
+        "bounded coreset",
+        {
+            "digits, n=50": table(digits, 50),
+            "Pendigits (8,000 rows), n=100": table(PENDIGITS, 100, rows=8000),
+            "20 clusters (10k, d=16), n=50": separated(50, 10_000, 16),
+        },
+    ),
+    compared=("ours, one start", "k-means-constrained"),
+)
+TRIM = Section(
+    title="Transport without the farthest samples",
+    about="The farthest twentieth of the samples stays unmatched, and points of equal weight share the rest: exact "
+    "partial transport.",
+    plans={
+        f"{name}, partial": Plan(make=make, task="partial transport")
+        for name, make in {
+            "N(0, I), n=50 m=2,000 d=2": normal(50, 2000, 2),
+            "Cauchy, n=100 m=10k d=2": cauchy(100, 10_000, 2),
+            "20 clusters, n=100 m=20k d=16": separated(100, 20_000, 16),
+        }.items()
+    },
+    compared=("ours", "POT partial_wasserstein"),
+)
+SECTIONS = [SMOOTH, UNEVEN, FEW, TRIM, STEPS, CLOUDS, QUALITY, CHOSEN, BOUNDED, KMEANS]
 
 FULL_GROWTH = [
     Sweep(cloud="normal", vary="n", sizes=(10, 30, 100, 300, 1000, 3000)),
@@ -309,6 +361,9 @@ TINY = {
     "tiny loss": Plan(make=normal(10, 100, 2), task="loss", steps=3),
     "tiny clouds": Plan(make=pairs(3, 5, 20, 2), task="clouds"),
     "tiny coreset": Plan(make=table(digits, 10, rows=400), task="coreset"),
+    "tiny free coreset": Plan(make=table(digits, 10, rows=400), task="free coreset"),
+    "tiny bounded coreset": Plan(make=table(digits, 10, rows=400), task="bounded coreset"),
+    "tiny partial transport": Plan(make=normal(20, 400, 2), task="partial transport"),
 }
 PLANS: dict[str, Plan] = {
     **{name: plan for section in [*SECTIONS, SMALL, GPU] for name, plan in section.plans.items()},

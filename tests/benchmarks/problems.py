@@ -12,12 +12,17 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Generator, Tensor
 
 ROOT = Path(__file__).resolve().parents[2]
+# Weights of the points that a coreset is judged with, by task: equal, free, and between half and twice an equal share.
+CORESETS: dict[str, Any] = {"coreset": None, "free coreset": "free", "bounded coreset": (0.5, 2.0)}
+TRIMMED = 0.05  # share of the samples that a "partial transport" leaves unmatched
+BY_VALUE = {*CORESETS, "partial transport"}  # tasks whose results are set beside the best value
 Maker = Callable[[int], tuple[Tensor, Tensor]]
 
 
@@ -32,7 +37,8 @@ class Work:
     Attributes:
         name: as the table prints it.
         task: "transport" (optimum between points and samples), "loss" (training steps: value, gradient in the points,
-            Adam), "clouds" (a batch of pairs, value and gradients) or "coreset" (find the points).
+            Adam), "clouds" (a batch of pairs, value and gradients), "partial transport" (the optimum where a share of
+            the samples stays unmatched) or one of CORESETS (find the points).
         points: (n, d) the points, for a coreset those to start from; (batch, n, d) of clouds.
         samples: (m, d) samples, in random order; (batch, m, d) of clouds.
         p: power of the distance.

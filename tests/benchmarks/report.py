@@ -10,6 +10,7 @@ from pathlib import Path
 
 from .methods import find_method
 from .plans import PLANS
+from .problems import BY_VALUE
 from .record import Record
 
 COLUMNS = ("work", "method", "value", "seconds", "processor", "ratio", "gap", "passes", "peak MiB", "note")
@@ -21,7 +22,8 @@ processor  seconds of processor time, of all threads.
 ratio      processor seconds over those of the method of ours that does the same job: emd2 over "exact", stochastic
            peers over the gap they aim at (solve_semidiscrete over 1e-4), geomloss over 1e-3, KMeans over "one start".
 gap        transport: (W_p^p - semi-dual of the returned potential) / W_p^p, in float64, the same lines for everyone;
-           coreset: exact W_2^2 of the points over the best of all methods and starts, minus 1; medians over starts.
+           coreset: exact W_2^2 of the points over the best of all methods and starts, minus 1; medians over starts;
+           partial transport: the cost of the plan over the best, minus 1.
 passes     processor seconds over those of one hard pass: a bare chunked loop for min_i |y_k - x_i|^2 and its index.
 peak       memory of the process above what it held with imports and data, in its first run."""
 NUMBERS = ("value", "seconds", "processor", "ratio", "gap", "passes", "peak MiB")
@@ -39,7 +41,7 @@ def summarised(records: Sequence[Record]) -> list[Record]:
         for row in rows:
             if row.work != work or best is None:
                 continue
-            if PLANS[work].task == "coreset" and row.value is not None:
+            if PLANS[work].task in BY_VALUE and row.value is not None:
                 row.gap = row.value / best[0] - 1
             elif row.lower is not None:
                 row.gap = (best[0] - row.lower) / best[0]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import torchcoreset as tc
 from tests.benchmarks import __main__ as command
 from tests.benchmarks import apart, growth, methods, page, report, scale_up
 from tests.benchmarks.apart import run_apart, run_here
@@ -20,14 +21,14 @@ from tests.benchmarks.measure import measure
 from tests.benchmarks.method import Method, Outcome, need_costs, need_squares
 from tests.benchmarks.methods import ALL, methods_for
 from tests.benchmarks.plans import FULL, PLANS, QUICK, TINY, Programme, Section, Sweep, make_work
-from tests.benchmarks.problems import Unavailable, components, separated, standardised, stored
+from tests.benchmarks.problems import CORESETS, TRIMMED, Unavailable, components, separated, standardised, stored
 from tests.benchmarks.record import Record
 from tests.benchmarks.truth import optimum, semi_dual
 
 # Peers warn about their own dependencies, and stop early on tiny work; that is theirs to mend.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
-TRANSPORT, LOSS, CLOUDS, CORESET = TINY
+TRANSPORT, LOSS, CLOUDS, CORESET, *CHOSEN, PARTIAL = TINY
 # True gaps that each method must reach on the tiny transport: ours what it promises, peers something sensible.
 GAPS = {"ours, gap 1e-3": 1e-3, "ours, gap 1e-4": 1e-4, "ours, exact": 1e-9, "ours, warm, gap 1e-3": 1e-3,
         "POT emd2": 1e-9}  # fmt: skip
@@ -62,6 +63,23 @@ def test_a_coreset_method_on_tiny_work(method: Method) -> None:
     work = make_work(CORESET)
     # The centres of k-means are not made for cells of equal weights.
     assert 0 < record.value < (math.inf if method.name == "KMeans" else optimum(work.points, work.samples)[0])
+
+
+@pytest.mark.parametrize(
+    ("work", "method"),
+    [(work, method) for work in CHOSEN for method in methods_of(PLANS[work].task)],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_a_coreset_of_chosen_weights_on_tiny_work(work: str, method: Method) -> None:
+    record, made = run_or_skip(work, method), make_work(work)
+    assert 0 < record.value < optimum(made.points, made.samples, weights=CORESETS[made.task])[0]
+
+
+@pytest.mark.parametrize("method", methods_of("partial transport"), ids=lambda m: m.name)
+def test_a_partial_transport_on_tiny_work(method: Method) -> None:
+    work = make_work(PARTIAL)
+    best = tc.transport(work.points.double(), work.samples.double(), trim=TRIMMED, exact=True).value
+    assert run_or_skip(PARTIAL, method).value == pytest.approx(best, rel=1e-6)
 
 
 @pytest.mark.parametrize("method", methods_of("loss"), ids=lambda m: m.name)
@@ -242,8 +260,7 @@ def test_every_report_is_whole_whatever_is_missing(
             "transport": ("timed out", "given up | after 60 s"),
             "loss": ("failed", "ZeroDivisionError: oh"),
             "clouds": ("failed", "killed by signal 9"),
-            "coreset": ("unavailable", "no data: nowhere"),
-        }[PLANS[work].task]
+        }.get(PLANS[work].task, ("unavailable", "no data: nowhere"))
         seconds = 60.0 if status == "timed out" else None
         return Record(work=work, method=method, seed=seed, status=status, reason=reason, seconds=seconds)
 

@@ -5,6 +5,8 @@ W exact W_p^p      D(v) semi-dual value of a potential, a lower bound      true 
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -29,15 +31,17 @@ def semi_dual(points: Tensor, samples: Tensor, potential: Tensor, p: float = 2) 
     return total / len(samples) + float(v.mean())
 
 
-def optimum(points: Tensor, samples: Tensor, p: float = 2) -> tuple[float, float]:
-    """W_p^p and the width of the bracket that proves it, relatively: at most 1e-9, or 1e-4 on the largest work.
+def optimum(points: Tensor, samples: Tensor, p: float = 2, weights: Any = None) -> tuple[float, float]:
+    """W_p^p, and the width of the bracket that proves it, relatively: at most 1e-9, or 1e-4 on the largest work.
+
+    Points have equal weights, or others as in `transport`.
 
     The best found, with its width, where that was not reached.
     """
     x, y = points.double(), samples.double()
     exact = len(x) * len(y) <= MOST_ELEMENTS
     try:
-        result = tc.transport(x, y, p, exact=True) if exact else tc.transport(x, y, p, tolerance=1e-4)
+        result = tc.transport(x, y, p, weights, exact=True) if exact else tc.transport(x, y, p, weights, tolerance=1e-4)
     except tc.ConvergenceError as error:
         result = error.result
     return result.value, result.gap
