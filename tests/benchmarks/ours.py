@@ -69,7 +69,7 @@ def one_call(work: Work) -> Callable[[], Outcome]:
 
 
 def coreset(restarts: int | None) -> Callable[[Work], Callable[[], Outcome]]:
-    """As a user calls it: the starts are its own, one or, if None, as many as it likes; weights are as the task says."""
+    """As a user calls it: the starts are its own, one or, if None, as many as it likes; weights follow the task."""
 
     def prepare(work: Work) -> Callable[[], Outcome]:
         n, weights = len(work.points), CORESETS[work.task]

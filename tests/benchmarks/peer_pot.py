@@ -142,7 +142,7 @@ def partial(work: Work) -> Callable[[], Outcome]:
 
     def run() -> Outcome:
         cost = ot.dist(x, y)
-        plan = ot.partial.partial_wasserstein(b, a, cost, m=matched, numItermax=PIVOTS)
+        plan = ot.partial.partial_wasserstein(b, a, cost, m=float(b.sum()), numItermax=PIVOTS)
         return Outcome(value=float((plan * cost).sum()) / matched)
 
     return run
