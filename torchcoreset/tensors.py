@@ -23,6 +23,7 @@ import operator
 from collections import deque
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import Enum
 from numbers import Integral, Number, Real
 from typing import Any
@@ -123,6 +124,44 @@ def span(table: Tensor) -> tuple[float, float]:
     rows = table.reshape(len(table), -1) if table.dim() else table[None, None]
     low, high = rows.amin(0), rows.amax(0)  # aminmax along columns takes 20 times as long (measured)
     return float(torch.maximum(-low, high).max()), float((high - low).max())
+
+
+@dataclass(frozen=True)
+class WeightedPoints:
+    """The points of a coreset, as layers that do not know of coresets see them.
+
+    Attributes:
+        points: (n, d).
+        weights: (n,).
+        built_on: fingerprints of the tables that the points were built on, or None.
+        scaling: the units of distances, if they are not those of the data.
+    """
+
+    points: Tensor
+    weights: Tensor
+    built_on: str | None
+    scaling: Any
+
+
+def weighted_points(value: Any) -> WeightedPoints | None:
+    """What a coreset holds, or the one in a result of a build; None of anything else.
+
+    A coreset is known by `points` and `weights` that are tensors. What can be called, indexed or iterated is none: a
+    network or dataset may have attributes of these names, and gives its rows in another way.
+    """
+    for held in (value, getattr(value, "coreset", None)):
+        network = isinstance(held, nn.Module) and type(held).forward is not nn.Module.forward
+        if network or (callable(held) and not isinstance(held, nn.Module)):
+            return None
+        if hasattr(held, "__getitem__") or hasattr(held, "__iter__"):
+            return None
+        points, weights = getattr(held, "points", None), getattr(held, "weights", None)
+        if isinstance(points, Tensor) and isinstance(weights, Tensor):
+            # A labelled coreset passes points and weights on, and what else is known stands in its `coreset`.
+            inner = getattr(held, "coreset", held)
+            built_on, scaling = getattr(inner, "built_on", None), getattr(inner, "scaling", None)
+            return WeightedPoints(points.detach(), weights.detach(), built_on, scaling)
+    return None
 
 
 def is_array(values: Any) -> bool:

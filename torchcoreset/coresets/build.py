@@ -14,7 +14,17 @@ from torch.nn import Parameter
 from ..errors import warn_user
 from ..losses import CoresetLoss
 from ..modes import solver_modes
-from ..sources import Scale, Scaling, Source, SourceExhausted, as_source, fingerprint_of, make_generator, scaled
+from ..sources import (
+    Scale,
+    Scaling,
+    Source,
+    SourceExhausted,
+    as_source,
+    fingerprint_of,
+    make_generator,
+    scaled,
+    units_of,
+)
 from ..tensors import check_count, check_name, is_real, real_tensor, wide_enough
 from ..transport import Status, Transport, as_cost, as_table, check_power, check_trim, is_choice, report_unconverged
 from ..transport.passes import EngineName, check_engine
@@ -74,7 +84,7 @@ def build_coreset(
 
     Args:
         source: anything that `as_source` reads: tensor, array, DataFrame, Dataset, DataLoader, distribution,
-            callable m -> (m, d), iterator of batches, path of a file.
+            callable m -> (m, d), iterator of batches, path of a file, another coreset.
         size: number of points n. More than the source has distinct rows is fine: points may coincide.
         p: power of the distance, p >= 1. 2 puts points at means of cells, 1 at geometric medians.
         algorithm: "fixed_point" (Algorithm 2: points past the centres of their cells; any p), "sgd"
@@ -98,7 +108,8 @@ def build_coreset(
             "sgd" or a `group`.
         scale: units of the columns for the distance: "standard" (standard deviations), "robust" (from quartiles),
             "whiten" (the covariance becomes 1), or (d,) positive numbers. Points come back in the units of the data;
-            values, distances and the transport are in these. None for the data's own. Not with a `group`.
+            values, distances and the transport are in these. None for the data's own, or those of a coreset as the
+            source. Not with a `group`.
         samples: most samples to hold in memory. None holds all rows of a table, dataset, loader or file, and
             max(100000, 200 n) samples of a distribution or callable, 400000 if they are one-dimensional; where these
             are fewer than 1000 a point, "fixed_point" fits them to a tolerance of 1e-2 only, goes on with as many
@@ -152,7 +163,7 @@ def build_coreset(
         check_power(p)
         check_engine(engine)
         steps = _check_settings(algorithm, steps, tolerance, samples, batch_size, rate, optimizer, trim)
-        generator = make_generator(seed)
+        generator, scale = make_generator(seed), units_of(source) if scale is None else scale
         init = init if init is not None else "annealed" if algorithm in ("auto", "fixed_point") else "random"
         settings: dict[str, Any] = {}
         if ranks is not None:

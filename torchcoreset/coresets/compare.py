@@ -167,6 +167,11 @@ def _divide(
 ) -> tuple[_Samples, _Samples]:
     """Samples to fit and samples to judge by."""
     read = as_source(source)
+    if read.units is not None:
+        raise ValueError(
+            f"source: got a coreset whose distances are in {read.units.words}; expected those of the data, in which "
+            "divergences are compared here. Pass as_source(coreset.points, coreset.weights)."
+        )
     limit = DEFAULT_SAMPLES if samples is None and read.size is None else samples
     rows = _Samples(*once(read, limit, generator))
     if held_out is None:

@@ -40,7 +40,7 @@ class Coreset(nn.Module):
             gradient, made anew at each access.
         weight_logits: (n,) `nn.Parameter` whose softmax are the weights; only where they are learnt.
         built_on: fingerprint of the table or dataset that the points were built on, so that `certify` can tell; None if
-            there was none. Kept in files, not in the state_dict.
+            there was none. Of merged coresets those of all, with blanks between. Kept in files, not in the state_dict.
         scaling: the units of the columns for distances, if the points were built in others than those of the data
             (`build_coreset(scale=...)`); the points are in those of the data. Kept in the same way.
 
@@ -110,7 +110,7 @@ class Coreset(nn.Module):
         check_size(size)
         read = as_source(source)
         coreset = cls(start_points(read, size, init, p, make_generator(seed)))
-        coreset.built_on = fingerprint_of(read)
+        coreset.built_on, coreset.scaling = fingerprint_of(read), read.units
         return coreset
 
     @property

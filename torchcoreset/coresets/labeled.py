@@ -179,7 +179,7 @@ def build_labeled_coreset(
         )
     source = as_source(X, sample_weights)
     rows, mass, numbers = source.numbered(None, torch.Generator())
-    scaling = None if scale is None else Scaling.of(source, scale)
+    scaling = source.units if scale is None else Scaling.of(source, scale)
     classes, place = _read_labels(y, len(rows))
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise ValueError(f"seed: got {seed!r}; expected an int, from which each class gets a seed of its own.")

@@ -119,7 +119,7 @@ def size_for(
         )
     read = as_source(source)
     build, fresh = _separate(read)
-    scaling = None if scale is None else Scaling.of(read, scale)
+    scaling = read.units if scale is None else Scaling.of(read, scale)
     each, generator = 1 - (1 - confidence) / max_builds, make_generator(seed)
     tried: Tried = []
     coresets: list[Coreset] = []

@@ -3,9 +3,9 @@
 `as_source` (`convert`) turns tensors, arrays, datasets, loaders, distributions, callables and streams into a `Source`
 (`source`), and tables of columns by way of `read_table` (`files`); `Pushforward` maps one through a network
 (`pushforward`). `rows` turns numbers in any form into a checked tensor, and `layout` says where the features are. The
-sources themselves are in `tables` (rows by number), `files`, `batches` (loaders and streams) and `samplers`
-(distributions and callables). `split` holds rows out, `scaling` gives columns units of their own, `randomness` makes
-generators, permutations and subsets.
+sources themselves are in `tables` (rows by number, and points of coresets), `files`, `batches` (loaders and streams)
+and `samplers` (distributions and callables). `split` holds rows out, `scaling` gives columns units of their own,
+`randomness` makes generators, permutations and subsets.
 """
 
 from .batches import LoaderSource, StreamSource
@@ -14,7 +14,7 @@ from .files import Dialect, FileSource, NamedArrays, Roles, Table, names_of, rea
 from .pushforward import BATCH_SIZE, Pushforward, apply_network
 from .randomness import make_generator, permutation
 from .samplers import CallableSource, DistributionSource
-from .scaling import Scale, Scaling, in_words, scaled
+from .scaling import Scale, Scaling, in_words, same_units, scaled, units_of
 from .source import Source, SourceExhausted
 from .split import hold_out, once
 from .tables import DatasetSource, RepeatedRows, TensorSource, fingerprint_of
@@ -26,5 +26,5 @@ __all__ = [
     "LoaderSource", "NamedArrays", "NpySource", "ParquetSource", "Pushforward", "RepeatedRows", "Roles", "Scale",
     "Scaling", "Source", "SourceExhausted", "StreamSource", "Table", "TensorSource", "apply_network", "as_source",
     "fingerprint_of", "hold_out", "in_words", "make_generator", "names_of", "once", "permutation", "read_table",
-    "scaled", "table_of",
+    "same_units", "scaled", "table_of", "units_of",
 ]  # fmt: skip

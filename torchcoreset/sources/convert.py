@@ -9,7 +9,7 @@ from torch.distributions import Distribution
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from ..errors import warn_user
-from ..tensors import LISTS, is_array
+from ..tensors import LISTS, is_array, weighted_points
 from .batches import LoaderSource, RowBatches, StreamSource
 from .files import Roles, Table, WeightsAre, held_by_name, is_key, is_table, table_of
 from .layout import Key, Layout
@@ -17,11 +17,11 @@ from .rows import float_tensor, is_rows
 from .rows import is_table as is_table_of_numbers
 from .samplers import CallableSource, DistributionSource
 from .source import Source
-from .tables import DatasetSource, RandomAccessSource, RepeatedRows, TensorSource
+from .tables import DatasetSource, PointsSource, RandomAccessSource, RepeatedRows, TensorSource
 
 _KINDS = (
     "a tensor, an array, a DataFrame, lists of numbers, a torch Dataset or DataLoader, a torch Distribution, "
-    "a callable m -> (m, d), a list or iterator of batches, or the path of a file or folder"
+    "a callable m -> (m, d), a list or iterator of batches, a coreset, or the path of a file or folder"
 )
 
 
@@ -46,6 +46,7 @@ def as_source(
     | `torch.distributions.Distribution` | fresh samples |
     | callable m -> (m, d), also a network | fresh samples, without gradients, in the mode the network is in |
     | iterator or generator of batches | its batches, once |
+    | `Coreset`, or a result that holds one | its points as a table, with its weights; labels are not features |
     | `Source` | returned as it is |
 
     Samples are (d,) each. One-dimensional tables, (rows,), are read as (rows, 1), and so are one-dimensional batches of
@@ -60,6 +61,10 @@ def as_source(
     sorted. Of an iterator, or a loader without a length, which may be endless, no more is read than is needed, so
     that a sample of it is its head. Data loaders with workers should use the "spawn" context where the rows call
     libraries that start threads.
+
+    The points of a coreset keep what is known of them: the units of distances, if it was built with `scale=`, in which
+    `build_coreset` and `certify` go on, and the table that it was built on, of which `certify` warns. For distances in
+    the data's own units pass ``as_source(coreset.points, coreset.weights)``.
 
     Args:
         source: any of the above, with samples of shape (rows, d).
@@ -116,6 +121,14 @@ def as_source(
     else:
         if is_table(source):
             return _of_table(source, weights, layout)
+        held = None if isinstance(source, type) else weighted_points(source)
+        if held is not None:
+            if weights is not None:
+                raise ValueError(
+                    f"weights: got weights with a {type(source).__name__}, which has its own; expected None. Pass "
+                    "the coreset's `.points` for other weights."
+                )
+            return PointsSource(held, layout)
         found = None if isinstance(source, type) else _table_or_dataset(source, weights, layout)
         if found is not None:
             return found

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from ..tensors import check_name, float_tensor
+from ..tensors import check_name, float_tensor, weighted_points
 from .batches import StreamSource
 from .convert import as_source
 from .pushforward import Pushforward
@@ -174,6 +174,20 @@ class ScaledSource(Pushforward):
 def scaled(source: Source, scaling: Scaling | None) -> Source:
     """The source in these units; as it is for None."""
     return source if scaling is None else ScaledSource(source, scaling)
+
+
+def units_of(source: Any) -> Scaling | None:
+    """The units of distances that go with a coreset as a source; None for those of the data."""
+    held = weighted_points(source)
+    units: Scaling | None = getattr(source, "units", None) if held is None else held.scaling
+    return units
+
+
+def same_units(first: Scaling | None, second: Scaling | None) -> bool:
+    """Whether distances in both are the same; where their centres are does not matter to these."""
+    if first is None or second is None:
+        return first is second
+    return torch.equal(first.unit, second.unit)
 
 
 def in_words(scaling: Scaling | None) -> str:

@@ -1,11 +1,17 @@
 """The interface that every source of samples offers."""
 
+from __future__ import annotations
+
 import abc
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from torch import Generator, Tensor
 
 from ..tensors import described
+
+if TYPE_CHECKING:
+    from .scaling import Scaling
 
 
 class Source(abc.ABC):
@@ -28,6 +34,8 @@ class Source(abc.ABC):
             samplers of loaders can; its rows are not independent samples then.
         endless: whether the source can never run out (distributions and callables). False says nothing about
             loaders and iterators of unknown length.
+        units: of distances between rows, where these are the points of a coreset that was built with `scale=`; None for
+            those of the data.
     """
 
     size: int | None = None
@@ -39,6 +47,7 @@ class Source(abc.ABC):
     resampled: bool = False
     endless: bool = False
     on_disk: bool = False
+    units: Scaling | None = None
 
     @abc.abstractmethod
     def draw(self, count: int, generator: Generator) -> Tensor:

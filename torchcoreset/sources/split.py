@@ -30,7 +30,7 @@ class RowSubset(RandomAccessSource):
     def __init__(self, whole: RandomAccessSource, index: Tensor) -> None:
         super().__init__(len(index), _weights_of(whole, index))
         self._whole, self._index = whole, index
-        self.dimension = whole.dimension
+        self.dimension, self.units = whole.dimension, whole.units
 
     def numbers_of(self, index: Tensor) -> Tensor:
         return self._whole.numbers_of(self._index[index])

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..errors import ConvergenceError, ConvergenceWarning, warn_user
 from ..modes import solver_modes
-from ..tensors import check_count, is_real, real_tensor
+from ..tensors import check_count, is_real, real_tensor, weighted_points
 from .batched import TransportBatch, is_batch, make_problems, refuse_choices, refuse_group, solve_each
 from .groups import Group, far_groups, group_problem
 from .passes import Engine, EngineChoice, EngineName, check_engine
@@ -56,7 +56,8 @@ def transport(
         points: (n, d), or (n,) when d = 1; for a batch of pairs (B, n, d). Float32 and float64 are computed as they
             are, half precision in float32; float32 in float64 where samples in float64 need it.
         samples: (m, d), or (m,) when d = 1, of any real dtype; for a batch (B, m, d). Of a batch either points or
-            samples may be those of one cloud, which all pairs share.
+            samples may be those of one cloud, which all pairs share. Either may be a coreset, or a result that holds
+            one; its weights go with it.
         p: power of the Euclidean distance, p >= 1.
         point_weights, sample_weights: (n,) and (m,), non-negative, any positive sum; equal if None. For a batch (B, n)
             and (B, m), or as for one pair if all share them. Those of points may be left to the plan: "free" sends
@@ -111,6 +112,8 @@ def transport(
         check_tolerance(tolerance)
         check_count(max_steps, "max_steps")
         check_engine(engine)
+        points, point_weights = _with_weights(points, point_weights, "points", "point_weights")
+        samples, sample_weights = _with_weights(samples, sample_weights, "samples", "sample_weights")
         batched = is_batch(points, samples)
         if batched:
             refuse_group(group)
@@ -134,6 +137,25 @@ def transport(
     if result.status is not Status.CONVERGED:
         report_unconverged(result, gap, exact=exact)
     return result
+
+
+def _with_weights(values: Any, weights: Any, name: str, weights_name: str) -> tuple[Any, Any]:
+    """Of a coreset its points and weights; anything else as it is."""
+    held = None if isinstance(values, Tensor) else weighted_points(values)
+    if held is None:
+        return values, weights
+    if weights is not None:
+        raise ValueError(
+            f"{weights_name}: given with a {type(values).__name__} as {name}, which has its own; expected None. Pass "
+            "the coreset's `.points` for other weights."
+        )
+    if held.scaling is not None:
+        raise ValueError(
+            f"{name}: got a coreset whose distances are in {held.scaling.words}; expected one in the data's own units. "
+            "Bring both sides to its units with `coreset.scaling.apply`, or pass `.points` and `.weights` for "
+            "distances in the data's own."
+        )
+    return held.points, held.weights
 
 
 def report_unconverged(result: Transport | TransportBatch, tolerance: float, *, exact: bool) -> None:

@@ -142,7 +142,7 @@ def check_columns(held: CoresetFile, table: Table, name: str) -> None:
 def fresh_rows(held: CoresetFile, table: Table, *, quiet: bool) -> Source:
     """Rows of the table that the build has not seen: those held out of it, or all rows of another table."""
     fingerprint = held.metadata.get("data_mark")
-    if fingerprint is None or fingerprint != table.fingerprint:
+    if fingerprint is None or table.fingerprint not in fingerprint.split():
         return table.source
     share = held.metadata.get("hold_out")
     if share:

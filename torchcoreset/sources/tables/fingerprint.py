@@ -7,6 +7,7 @@ import hashlib
 import torch
 
 from ..source import Source
+from .points import PointsSource
 from .random_access import RandomAccessSource
 
 ROWS = 64  # that the hash reads
@@ -16,7 +17,8 @@ def fingerprint_of(source: Source) -> str | None:
     """A short hash of the size and of 64 evenly spaced rows of a table or dataset; None for any other source.
 
     Of a file the rows are those of its first block: others would ask for a reading of all that comes before. A copy of
-    the same values has the same fingerprint; rows that are changed at random on reading have none to rely on.
+    the same values has the same fingerprint; rows that are changed at random on reading have none to rely on. The
+    points of a coreset have that of the table that they were built on, or those of several, with blanks between them.
 
     Example:
         >>> import torch
@@ -31,6 +33,8 @@ def fingerprint_of(source: Source) -> str | None:
     unscaled: Source | None = getattr(source, "unscaled", None)
     if unscaled is not None:  # the same rows in other units
         return fingerprint_of(unscaled)
+    if isinstance(source, PointsSource) and source.built_on is not None:
+        return source.built_on
     if not isinstance(source, RandomAccessSource):
         return None
     reach = source.near
