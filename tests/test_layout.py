@@ -60,6 +60,7 @@ ROOMS_MAY_IMPORT = {
     "coresets/samples": set(),
     "coresets/start": {"algorithms", "samples"},
     "coresets/algorithms": {"samples"},
+    "coresets/parts": {"start"},
     "guarantees/bounds": set(),
     "guarantees/evaluation": {"bounds"},
     "app/files": set(),

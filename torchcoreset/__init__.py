@@ -5,10 +5,14 @@ from .coresets import (
     Comparison,
     Coreset,
     LabeledCoreset,
+    MergeBound,
+    MergeResult,
+    PartBound,
     Step,
     build_coreset,
     build_labeled_coreset,
     compare_divergences,
+    merge,
 )
 from .errors import ConvergenceError, ConvergenceWarning, DriftWarning, RankError
 from .guarantees import (
@@ -36,10 +40,10 @@ from .transport import (
 
 __all__ = [
     "BuildResult", "Certificate", "Comparison", "ConvergenceError", "ConvergenceWarning", "Coreset", "CoresetLoss",
-    "Coupling", "CouplingBatch", "Discrepancy", "DriftWarning", "ExpectationError", "LabeledCoreset", "Preflight",
-    "Pushforward", "PushforwardCertificate", "RankError", "Report", "SinkhornResult", "SizeResult", "Source", "Status",
-    "Step", "StreamStatus", "StreamTransport", "Table", "Transport", "TransportBatch", "as_source", "build_coreset",
-    "build_labeled_coreset", "certify", "certify_pushforward", "compare_divergences", "doctor", "energy_distance",
-    "expectation_error", "hold_out", "lipschitz_constant", "mmd", "preflight", "read_table", "sinkhorn_divergence",
-    "size_for", "transport", "wasserstein",
+    "Coupling", "CouplingBatch", "Discrepancy", "DriftWarning", "ExpectationError", "LabeledCoreset", "MergeBound",
+    "MergeResult", "PartBound", "Preflight", "Pushforward", "PushforwardCertificate", "RankError", "Report",
+    "SinkhornResult", "SizeResult", "Source", "Status", "Step", "StreamStatus", "StreamTransport", "Table", "Transport",
+    "TransportBatch", "as_source", "build_coreset", "build_labeled_coreset", "certify", "certify_pushforward",
+    "compare_divergences", "doctor", "energy_distance", "expectation_error", "hold_out", "lipschitz_constant", "merge",
+    "mmd", "preflight", "read_table", "sinkhorn_divergence", "size_for", "transport", "wasserstein",
 ]  # fmt: skip

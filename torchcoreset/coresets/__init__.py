@@ -1,8 +1,9 @@
 """The points: what a coreset is, and the algorithms that place it.
 
 `coreset` is the module; `build` goes from a source to one: `samples` in memory, a `start`, the `algorithms`, and the
-`history` that they leave; `cell_sizes` are those of a stream. `labeled` merges a coreset of each class; `compare`
-judges several divergences alike. `files` and `atomic` write arrays whole or not at all; `progress` is a bar.
+`history` that they leave; `cell_sizes` are those of a stream. `labeled` puts a coreset of each class together, and
+`parts` those of shards, days or clients; `compare` judges several divergences alike. `files` and `atomic` write arrays
+whole or not at all; `progress` is a bar.
 """
 
 from .atomic import remove, replacing
@@ -13,10 +14,12 @@ from .coreset import Coreset
 from .files import labels_of, read_arrays, write_arrays
 from .history import BuildResult, Step
 from .labeled import Allocation, LabeledCoreset, allocate, build_labeled_coreset
+from .parts import MergeBound, MergeResult, PartBound, merge
 from .start import Init
 
 __all__ = [
     "DEFAULT_STEPS", "Algorithm", "Allocation", "BuildResult", "CellSizes", "Comparison", "Coreset",
-    "Init", "LabeledCoreset", "Step", "allocate", "build_coreset", "build_labeled_coreset", "compare_divergences",
-    "labels_of", "read_arrays", "remove", "replacing", "write_arrays",
+    "Init", "LabeledCoreset", "MergeBound", "MergeResult", "PartBound", "Step", "allocate", "build_coreset",
+    "build_labeled_coreset", "compare_divergences", "labels_of", "merge", "read_arrays", "remove", "replacing",
+    "write_arrays",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from .files import Dialect, FileSource, NamedArrays, Roles, Table, names_of, rea
 from .pushforward import BATCH_SIZE, Pushforward, apply_network
 from .randomness import make_generator, permutation
 from .samplers import CallableSource, DistributionSource
-from .scaling import Scale, Scaling, in_words, same_units, scaled, units_of
+from .scaling import UNITS, Scale, Scaling, in_words, same_units, scaled, units_of
 from .source import Source, SourceExhausted
 from .split import hold_out, once
 from .tables import DatasetSource, RepeatedRows, TensorSource, fingerprint_of
@@ -22,9 +22,9 @@ from .tables import DatasetSource, RepeatedRows, TensorSource, fingerprint_of
 CsvSource = NpySource = ParquetSource = FileSource  # one source now serves what had these names
 
 __all__ = [
-    "BATCH_SIZE", "CallableSource", "CsvSource", "DatasetSource", "Dialect", "DistributionSource", "FileSource",
-    "LoaderSource", "NamedArrays", "NpySource", "ParquetSource", "Pushforward", "RepeatedRows", "Roles", "Scale",
-    "Scaling", "Source", "SourceExhausted", "StreamSource", "Table", "TensorSource", "apply_network", "as_source",
-    "fingerprint_of", "hold_out", "in_words", "make_generator", "names_of", "once", "permutation", "read_table",
-    "same_units", "scaled", "table_of", "units_of",
+    "BATCH_SIZE", "UNITS", "CallableSource", "CsvSource", "DatasetSource", "Dialect", "DistributionSource",
+    "FileSource", "LoaderSource", "NamedArrays", "NpySource", "ParquetSource", "Pushforward", "RepeatedRows", "Roles",
+    "Scale", "Scaling", "Source", "SourceExhausted", "StreamSource", "Table", "TensorSource", "apply_network",
+    "as_source", "fingerprint_of", "hold_out", "in_words", "make_generator", "names_of", "once", "permutation",
+    "read_table", "same_units", "scaled", "table_of", "units_of",
 ]  # fmt: skip

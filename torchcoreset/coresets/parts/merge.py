@@ -1,0 +1,254 @@
+"""`merge`: coresets of shards, days or clients become one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Generator, Tensor
+
+from ...errors import warn_user
+from ...modes import solver_modes
+from ...sources import Scaling
+from ...tensors import LISTS, normalised, real_tensor
+from ...transport import Cost, Transport, as_cost, distances, transport
+from ...transport.passes import EngineName
+from ..build import build_coreset
+from ..coreset import Coreset
+from ..labeled import LabeledCoreset, build_labeled_coreset
+from ..start import Init
+from .bound import MergeBound, PartBound, bound_of
+from .part import Part, power_of, read_parts
+from .result import MergeResult
+
+ACCURACY = 1e-4  # relative gap of a transport to the union
+ROUNDING = 1e-14  # total variation of weights up to which it is the rounding of float64, and not counted
+
+
+def merge(
+    coresets: Sequence[Any],
+    masses: Any = None,
+    size: int | None = None,
+    *,
+    p: float | None = None,
+    weights: Any = None,
+    init: Init | Tensor | None = None,
+    restarts: int | None = None,
+    steps: int | None = None,
+    tolerance: float = 1e-3,
+    seed: int | Generator = 0,
+    progress: bool | None = None,
+    engine: EngineName = "auto",
+) -> MergeResult:
+    """Make one coreset of several that stand for parts of the data, with a bound that follows from theirs.
+
+    The parts nu_k, with masses m_k that are normalised to sum 1, are put together to nu = sum_k m_k nu_k, of which
+    `size` points are built. If W_p(nu_k, mu_k) <= e_k, then for the mixture mu = sum_k m_k mu_k of what they stand for
+
+        W_p(new, mu) <= W_p(new, nu) + (sum_k m_k e_k^p)^(1/p).
+
+    The data themselves are not needed. Merging what was merged goes on with its bound, so parts can be reduced in a
+    tree. `merge` with one coreset makes a smaller one of it, and a bound.
+
+    Args:
+        coresets: the parts. Each is a `Coreset` or `LabeledCoreset`; the result of `build_coreset`, whose distance to
+            the samples of its build is its bound; the result of `merge`, with its bound; or a pair (coreset, bound),
+            with a `Certificate` of that coreset for a bound to the population, a `MergeBound`, or a number that its W_p
+            does not exceed. Points have one dimension, one dtype and one unit of distances; if one has labels, all
+            have.
+        masses: (k,) how much each part stands for, non-negative, of any scale, such as its number of rows; equal if
+            None. Parts of mass zero keep their points, of weight zero, where `size` is None, and add nothing.
+        size: number of points n; None keeps the points of all parts. With labels the classes get points in proportion
+            to their mass, at least one each, and no mass moves between classes.
+        p: power of the distance; None for that of the parts, or 2 where these do not say.
+        weights, init, restarts, steps, tolerance, seed, progress, engine: of the build of `size` points, as in
+            `build_coreset`; with labels `seed` is an int and `weights` and points as `init` are not possible. Only with
+            a `size`.
+
+    Returns:
+        `MergeResult`: the coreset, the union, the transport between them, and the bound, whose confidence is
+        1 - sum_k (1 - confidence_k) by the union bound.
+
+    Raises:
+        TypeError, ValueError: parts that cannot be read or do not fit together, and unusable arguments, named.
+
+    Warns:
+        UserWarning: so many certificates that they need not hold together at all.
+
+    Example:
+        >>> import torch, torchcoreset as tc
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> days = [torch.randn(1000, 2, generator=generator) + shift for shift in (0.0, 3.0)]
+        >>> results = [tc.build_coreset(day, 20, restarts=1) for day in days]
+        >>> merged = tc.merge(results, masses=[0.7, 0.3], size=20)
+        >>> merged.coreset.points.shape, len(merged.bound.parts)
+        (torch.Size([20, 2]), 2)
+        >>> rows = torch.cat(days)
+        >>> share = torch.tensor([0.7, 0.3]).repeat_interleave(1000)
+        >>> tc.transport(merged, rows, sample_weights=share).value ** 0.5 <= merged.bound.upper
+        True
+
+    Source: convexity of W_p^p: Villani (2009), Optimal Transport, theorem 4.8. Composable coresets: Indyk, Mahabadi,
+        Mahdian, Mirrokni (2014).
+    """
+    parts = read_parts(coresets)
+    p = power_of(parts, p)
+    cost = as_cost(p)
+    shares, mass = _masses(masses, len(parts))
+    b = torch.cat([share * part.b for share, part in zip(shares, parts, strict=True)])
+    union = _union(parts, b)
+    labels = _joined_labels(parts)
+    if size is None:
+        _check_unused(
+            weights=weights is not None, init=init is not None, restarts=restarts is not None, steps=steps is not None,
+            tolerance=tolerance != 1e-3, seed=seed != 0, progress=progress is not None, engine=engine != "auto",
+        )  # fmt: skip
+        coreset, labeled, build, plan = union, _labeled(union, labels), None, None
+    elif labels is None:
+        build = build_coreset(
+            union.points, size, p, weights=weights, init=init, restarts=restarts, sample_weights=b,
+            scale=union.scaling, steps=steps, tolerance=tolerance, seed=seed, progress=progress, engine=engine,
+        )  # fmt: skip
+        coreset, labeled = build.coreset, None
+        plan = build.transport if _is_exact(coreset) else _measured(coreset, union, b, p, engine)
+    else:
+        labeled = _build_of_classes(
+            union, b, labels, size, p, weights=weights, init=init, restarts=restarts, steps=steps, tolerance=tolerance,
+            seed=seed, progress=progress, engine=engine,
+        )  # fmt: skip
+        coreset, build = labeled.coreset, None
+        plan = _measured(coreset, union, b, p, engine)
+    coreset.built_on = union.built_on
+    sizes = torch.tensor([len(part.b) for part in parts], device=b.device)
+    part_of = torch.arange(len(parts), device=b.device).repeat_interleave(sizes)
+    bound = _bound(parts, shares, cost, union, b, plan)
+    return MergeResult(coreset, union, part_of, mass, p, bound, plan, labeled, build)
+
+
+def _masses(masses: Any, count: int) -> tuple[list[float], float]:
+    """Masses with sum 1, and their sum as they came."""
+    if masses is None:
+        return [1 / count] * count, float(count)
+    given = real_tensor(masses, "masses").double().cpu()
+    if isinstance(masses, LISTS) and given.dim() == 1:  # Python's floats, which a table of numbers rounds to float32
+        given = torch.tensor([float(mass) for mass in masses], dtype=torch.float64, device="cpu")
+    if given.shape != (count,):
+        raise ValueError(f"masses: got shape {tuple(given.shape)} for {count} coresets; expected one mass for each.")
+    return normalised(given, count, "masses").tolist(), float(given.sum())
+
+
+def _union(parts: Sequence[Part], b: Tensor) -> Coreset:
+    """All points with weights b (N,), in the dtype of the points."""
+    union = Coreset(torch.cat([part.x for part in parts]), b)
+    union.weights.copy_(b)  # normalising again would change the last digits
+    seen = dict.fromkeys(name for part in parts for name in (part.built_on or "").split())
+    union.built_on, union.scaling = " ".join(seen) or None, parts[0].scaling
+    return union
+
+
+def _joined_labels(parts: Sequence[Part]) -> NDArray[Any] | None:
+    labels = [part.labels for part in parts if part.labels is not None]
+    return np.concatenate(labels) if labels else None
+
+
+def _labeled(coreset: Coreset, labels: NDArray[Any] | None) -> LabeledCoreset | None:
+    if labels is None:
+        return None
+    classes, place = np.unique(labels, return_inverse=True)
+    return LabeledCoreset(coreset, classes, torch.from_numpy(place.astype(np.int64)), ())
+
+
+def _build_of_classes(
+    union: Coreset,
+    b: Tensor,
+    labels: NDArray[Any],
+    size: int,
+    p: float,
+    *,
+    weights: Any,
+    init: Any,
+    seed: Any,
+    **how: Any,
+) -> LabeledCoreset:
+    """Points of each class, in proportion to its mass."""
+    if weights is not None:
+        raise ValueError(
+            "weights: given with labelled coresets, whose classes have the weights of their masses; expected None. "
+            "Pass `.coreset` of each to merge without labels."
+        )
+    if isinstance(init, Tensor):
+        raise ValueError("init: got points with labelled coresets; expected the name of a kind of start, or None.")
+    used = b > 0  # classes of parts without mass are left out
+    return build_labeled_coreset(
+        union.points.detach()[used], labels[used.cpu().numpy()], size, "proportional", p, init=init,
+        sample_weights=b[used], scale=union.scaling, seed=seed, **how,
+    )  # fmt: skip
+
+
+def _is_exact(coreset: Coreset) -> bool:
+    """Whether the weights are those that the build has measured with: rounding has not changed their shares."""
+    weights = coreset.weights
+    return weights.dtype == torch.float64 or bool((weights == weights[0]).all())
+
+
+def _measured(coreset: Coreset, union: Coreset, b: Tensor, p: float, engine: EngineName) -> Transport:
+    """The transport between a coreset, with the weights that it has, and the union with weights b (N,)."""
+    x, y = (_in_units(one.points.detach(), union.scaling) for one in (coreset, union))
+    with solver_modes():
+        found: Transport = transport(x, y, p, coreset.weights, b, tolerance=ACCURACY, engine=engine)
+    return found
+
+
+def _in_units(points: Tensor, scaling: Scaling | None) -> Tensor:
+    return points if scaling is None else scaling.apply(points)
+
+
+def _bound(
+    parts: Sequence[Part], shares: Sequence[float], cost: Cost, union: Coreset, b: Tensor, plan: Transport | None
+) -> MergeBound | None:
+    """What follows for the merged coreset; None if a part that has mass came without a bound."""
+    known = []
+    for part, share in zip(parts, shares, strict=True):
+        if share > 0:
+            if part.known is None:
+                return None
+            known.append(PartBound(share, part.known.upper, part.known.confidence, part.known.of, part.known.merged))
+    if plan is None:
+        found = bound_of(known, cost, rounding=_rounding(union, b, cost), scaling=union.scaling)
+    else:
+        ends = cost.root(max(plan.lower, 0.0)), cost.root(plan.value)
+        found = bound_of(known, cost, ends, scaling=union.scaling)
+    if found.confidence <= 0:
+        uncertain = sum(part.confidence < 1 for part in known)
+        each = 1 - 0.05 / uncertain
+        message = (
+            f"coresets: {uncertain} of them are certified with confidences that leave none for all together (union "
+            f"bound); the merged bound has confidence 0. Certify each with a higher one, such as {each:g}."
+        )
+        warn_user(UserWarning(message))
+    return found
+
+
+def _rounding(union: Coreset, b: Tensor, cost: Cost) -> float:
+    """At most W_p between the union with its own weights and with weights b (N,), which those were rounded from."""
+    w = union.weights.double()
+    variation = float((w / w.sum() - b).abs().sum()) / 2
+    if variation <= ROUNDING:
+        return 0.0
+    points = _in_units(union.points.detach(), union.scaling).double()
+    centre = (points.amin(0) + points.amax(0)) / 2
+    # The mass that differs moves at most twice as far as the farthest point is from the centre.
+    return 2 * float(distances(points, centre).max()) * cost.root(variation)
+
+
+def _check_unused(**given: bool) -> None:
+    """Raise ValueError for settings of a build where nothing is built."""
+    names = [name for name, one in given.items() if one]
+    if names:
+        raise ValueError(
+            f"{', '.join(names)}: given without `size`; expected them with the number of points to build. Pass a size, "
+            "or leave them out to keep the points of all parts."
+        )

@@ -1,0 +1,208 @@
+"""What is to be merged, read from whatever holds a coreset, with what is known of its distance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ...sources import UNITS, Scaling, same_units
+from ...tensors import check_finite, is_real, normalised, weighted_points
+from ...transport import as_cost
+from ..history import BuildResult
+from ..labeled import LabeledCoreset
+from .bound import MergeBound, Of, mean_length
+from .result import MergeResult
+
+KINDS = (
+    "a Coreset, a LabeledCoreset, the result of build_coreset or merge, or a pair (coreset, bound) with a "
+    "Certificate, a MergeBound or a number"
+)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of W_p between a part and what it stands for."""
+
+    upper: float
+    confidence: float
+    of: Of
+    p: float | None  # None for a number, which is of the power that all others have
+    merged: MergeBound | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """A coreset that is to be merged."""
+
+    x: Tensor  # (n, d)
+    b: Tensor  # (n,) float64, sum 1
+    labels: NDArray[Any] | None  # (n,)
+    built_on: str | None
+    scaling: Scaling | None
+    p: float | None  # power of the distance that it was built or bounded in
+    known: Known | None
+
+
+def read_parts(coresets: Any) -> list[Part]:
+    """All of them, which fit together.
+
+    Raises:
+        TypeError: not a sequence of coresets.
+        ValueError: none, or such as do not fit: other dimensions, dtypes, devices, units or powers, or labels in some.
+    """
+    if weighted_points(coresets) is not None or isinstance(coresets, (str, bytes)):
+        raise TypeError(f"coresets: got a {type(coresets).__name__}; expected a list of them: [first, second].")
+    try:
+        items = list(coresets)
+    except TypeError as error:
+        raise TypeError(f"coresets: got {type(coresets).__name__}; expected a list of {KINDS}.") from error
+    if not items:
+        raise ValueError("coresets: got none; expected at least one.")
+    parts = [_read(item, f"coresets[{place}]") for place, item in enumerate(items)]
+    for place, part in enumerate(parts[1:], start=1):
+        _check_alike(parts[0], part, f"coresets[{place}]")
+    return parts
+
+
+def power_of(parts: Sequence[Part], p: float | None) -> float:
+    """The power that all parts have, or the one that is given, or 2; ValueError for several."""
+    known = {place: part.p for place, part in enumerate(parts) if part.p is not None}
+    wanted = next(iter(known.values()), 2.0) if p is None else p
+    for place, other in known.items():
+        if other != wanted:
+            said = (
+                f"p={wanted:g} was asked for" if p is not None else f"coresets[{next(iter(known))}] is of p={wanted:g}"
+            )
+            raise ValueError(
+                f"coresets[{place}]: its distance is of p={other:g}, and {said}; expected one power. Build and certify "
+                "all with the same p, or pass the `.coreset` of each, which has no bound."
+            )
+    return wanted
+
+
+def _read(item: Any, name: str) -> Part:
+    """One of them; `name` is what errors call it."""
+    given = None
+    if isinstance(item, tuple) and len(item) == 2:
+        item, given = item
+    held = weighted_points(item)
+    if held is None:
+        raise TypeError(f"{name}: got {type(item).__name__}; expected {KINDS}.")
+    labeled = item if isinstance(item, LabeledCoreset) else getattr(item, "labeled", None)
+    check_finite(held.points, name)
+    b = normalised(held.weights, len(held.points), f"{name}.weights", held.points.device)
+    known = _known(item) if given is None else _given(given, held.scaling, int((b > 0).sum()), name)
+    built, bounded = _power(item), None if known is None else known.p
+    if built is not None and bounded is not None and built != bounded:
+        raise ValueError(
+            f"{name}: built with p={built:g}, and its bound is of p={bounded:g}; expected one power. Certify it with "
+            "the p of its build."
+        )
+    return Part(
+        x=held.points,
+        b=b,
+        labels=None if labeled is None else labeled.labels,
+        built_on=held.built_on,
+        scaling=held.scaling,
+        p=bounded if built is None else built,
+        known=known,
+    )
+
+
+def _power(item: Any) -> float | None:
+    if isinstance(item, LabeledCoreset):
+        return item.results[0].p if item.results else None
+    return item.p if isinstance(item, (BuildResult, MergeResult)) else None
+
+
+def _known(item: Any) -> Known | None:
+    """What a result says itself of its distance."""
+    if isinstance(item, MergeResult):
+        bound = item.bound
+        return None if bound is None else Known(bound.upper, bound.confidence, "merged", bound.p, bound)
+    if isinstance(item, BuildResult):
+        return Known(item.distance, 1.0, "samples", item.p)
+    if isinstance(item, LabeledCoreset) and item.results:
+        # Classes are parts of the coreset, with the masses that its weights give them.
+        shares = [float(item.weights.double()[item.class_of == k].sum()) for k in range(len(item.classes))]
+        p = item.results[0].p
+        upper = mean_length(shares, [result.distance for result in item.results], as_cost(p))
+        return Known(upper, 1.0, "samples", p)
+    return None
+
+
+def _given(bound: Any, scaling: Scaling | None, points: int, name: str) -> Known:
+    """A bound that came with the coreset: a certificate, that of a merge, or a number."""
+    if isinstance(bound, MergeBound):
+        _check_unit(None if bound.scaling is None else bound.scaling.words, scaling, name)
+        return Known(bound.upper, bound.confidence, "merged", bound.p, bound)
+    if is_real(bound):
+        if not 0 <= bound < math.inf:
+            raise ValueError(f"{name}: got the bound {bound!r}; expected a distance, W_p, not negative and finite.")
+        return Known(float(bound), 1.0, "given", None)
+    # Certificates are of a layer that this one does not see.
+    numbers: list[Any] = [getattr(bound, field, None) for field in ("upper", "confidence", "p")]
+    if not all(map(is_real, numbers)):
+        raise TypeError(
+            f"{name}: got a {type(bound).__name__} as its bound; expected a Certificate, from tc.certify, a "
+            "MergeBound, or a number that W_p does not exceed."
+        )
+    certified = len(getattr(bound, "potential", ()))
+    if certified not in (0, points):
+        raise ValueError(
+            f"{name}: {points} points with weight, and a certificate of {certified}; expected that of these points."
+        )
+    unit = getattr(bound, "unit", None)
+    _check_unit(unit if unit in UNITS.values() else None, scaling, name)
+    upper, confidence, p = numbers
+    return Known(float(upper), float(confidence), "population", float(p))
+
+
+def _check_unit(unit: str | None, scaling: Scaling | None, name: str) -> None:
+    """Raise ValueError unless a bound is in the unit of the coreset's distances."""
+    own = None if scaling is None else scaling.words
+    if unit != own:
+        words = [one or "the unit of the data" for one in (unit, own)]
+        raise ValueError(
+            f"{name}: got a bound in {words[0]} for a coreset whose distances are in {words[1]}; expected one unit. "
+            "Certify the coreset itself, not its points, and in Python, where its `scaling` is known."
+        )
+
+
+def _check_alike(first: Part, other: Part, name: str) -> None:
+    """Raise ValueError unless a part fits the first one."""
+    for what, one, two, todo in (
+        ("points of dimension", first.x.shape[1], other.x.shape[1], "Build all on the same columns"),
+        ("points of dtype", first.x.dtype, other.x.dtype, "Build all on data of one dtype"),
+        ("points on", first.x.device, other.x.device, "Bring all to one device: `coreset.to(device)`"),
+    ):
+        if one != two:
+            raise ValueError(f"{name}: got {what} {two}, and {one} in coresets[0]; expected the same. {todo}.")
+    if not same_units(first.scaling, other.scaling):
+        units = ["the units of the data" if part.scaling is None else part.scaling.words for part in (other, first)]
+        own = ", of other rows" if units[0] == units[1] else ""
+        raise ValueError(
+            f"{name}: got distances in {units[0]}{own}, and in {units[1]} in coresets[0]; expected the same units. "
+            "Build all with the same `scale=`, such as scale=first.scaling, where first is the first coreset."
+        )
+    if (first.labels is None) != (other.labels is None):
+        has, lacks = (name, "coresets[0]") if first.labels is None else ("coresets[0]", name)
+        raise ValueError(
+            f"{name}: {has} has labels, and {lacks} has none; expected labels in all or in none. Pass `.coreset` of "
+            "those with labels to merge points alone."
+        )
+    if first.labels is not None and other.labels is not None and _kind(first.labels) != _kind(other.labels):
+        kinds = [_kind(labels) for labels in (other.labels, first.labels)]
+        raise ValueError(
+            f"{name}: got labels that are {kinds[0]}, and {kinds[1]} in coresets[0]; expected one kind. Build all with "
+            "labels of one kind."
+        )
+
+
+def _kind(labels: NDArray[Any]) -> str:
+    return "text" if labels.dtype.kind in "UO" else "numbers"
