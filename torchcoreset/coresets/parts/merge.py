@@ -66,7 +66,7 @@ def merge(
         p: power of the distance; None for that of the parts, or 2 where these do not say.
         weights, init, restarts, steps, tolerance, seed, progress, engine: of the build of `size` points, as in
             `build_coreset`; with labels `seed` is an int and `weights` and points as `init` are not possible. Only with
-            a `size`.
+            a `size`, all but the last two.
 
     Returns:
         `MergeResult`: the coreset, the union, the transport between them, and the bound, whose confidence is
@@ -104,7 +104,7 @@ def merge(
     if size is None:
         _check_unused(
             weights=weights is not None, init=init is not None, restarts=restarts is not None, steps=steps is not None,
-            tolerance=tolerance != 1e-3, seed=seed != 0, progress=progress is not None, engine=engine != "auto",
+            tolerance=tolerance != 1e-3, seed=seed != 0,
         )  # fmt: skip
         coreset, labeled, build, plan = union, _labeled(union, labels), None, None
     elif labels is None:

@@ -1,0 +1,141 @@
+"""`torchcoreset merge`: coresets of parts of the data become one, and the bound that follows from theirs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import torchcoreset as tc
+
+from ..files import CoresetFile, check_out, read_coreset, write_coreset
+from ..outcome import Outcome
+from ..settings import UsageError, Writes, argument, option
+from .certify import power
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergeSettings(Writes):
+    """Settings of `merge`."""
+
+    coresets: list[str] = argument("coreset files of the parts", [])
+    masses: str | None = option(
+        "how much each stands for, such as 0.7,0.3; 'rows' for the rows of its build; equal if not given", None,
+        metavar="NUMBERS",
+    )  # fmt: skip
+    size: int | None = option("points to make of them; all points are kept if not given", None, metavar="N")
+    out: str = option("file to write: .npz, .pt, .safetensors, .csv or .parquet", "merged.npz", metavar="FILE")
+    restarts: int | None = option("with --size: starts that are compared", None, metavar="N")
+    tolerance: float = option("with --size: relative change of the value at which to stop", 1e-3)
+    seed: int = option("of all random numbers", 0, metavar="N")
+
+
+def run(settings: MergeSettings) -> Outcome:
+    """Read the parts, merge them, say how far the result can be from their rows, write it."""
+    if not settings.coresets:
+        raise UsageError("merge: got no coreset files; name those of the parts.")
+    held = [read_coreset(name) for name in settings.coresets]
+    check_out(Path(settings.out), "--out", held[0].columns)
+    p = _power(settings.coresets, held)
+    masses, rows = _masses(settings, held)
+    build: dict[str, Any] = {"restarts": settings.restarts, "tolerance": settings.tolerance, "seed": settings.seed}
+    merged = tc.merge(
+        [_part(one) for one in held], masses, settings.size, p=p, progress=False if settings.quiet else None, **build
+    )
+    bound, scaling = merged.bound, held[0].scaling
+    unit = "" if scaling is None else f", in {scaling.words}"
+    record: dict[str, Any] = {
+        "format": 1,
+        "version": version("torchcoreset"),
+        "size": merged.coreset.size,
+        "dimension": merged.coreset.points.shape[1],
+        "p": p,
+        "bounds": [0.0, None] if bound is None else [bound.lower, bound.upper],
+        "distance_unit": "the data's own" if scaling is None else scaling.words,
+        "seed": settings.seed,
+        "merged_from": [Path(name).name for name in settings.coresets],
+        "masses": masses,
+        "rows": rows,
+        "data_mark": merged.coreset.built_on,
+        "columns": held[0].columns,
+        "label": held[0].metadata.get("label"),
+        "label_kind": held[0].metadata.get("label_kind"),
+        "scaling": held[0].metadata.get("scaling"),
+    }
+    parts = f"{len(held)} file{'' if len(held) == 1 else 's'}"
+    lines = [f"{merged.coreset.size} points for the {merged.union.size} of {parts}"]
+    if merged.transport is not None:
+        lines.append(f"W{p:g} to these points: {merged.distance:.6g}{unit}")
+    if bound is None:
+        unknown = next(name for name, one in zip(settings.coresets, held, strict=True) if _distance(one) is None)
+        lines.append(f"no bound: {unknown} does not say how far it is from its rows.")
+    else:
+        lines.append(
+            f"W{p:g} to the rows of the parts: at most {bound.upper:.6g}, and at least {bound.lower:.6g}{unit}"
+        )
+    labels = None if merged.labeled is None else merged.labeled.labels
+    result = CoresetFile(merged.coreset.points.detach(), merged.coreset.weights, labels, record)
+    write_coreset(Path(settings.out), result)
+    lines.append(f"written  {settings.out}")
+    return Outcome({"command": "merge", **record, "out": settings.out}, lines)
+
+
+def _distance(held: CoresetFile) -> float | None:
+    """What W_p to the rows of its build does not exceed, if its file says so."""
+    bound: float | None = (held.metadata.get("bounds") or (None, None))[1]
+    return bound
+
+
+def _part(held: CoresetFile) -> Any:
+    """A file as `merge` takes it: with its labels, units, origin and bound."""
+    coreset: Any = held.coreset()
+    coreset.weights.copy_(held.weights)  # normalising again would change the last digits
+    coreset.scaling, coreset.built_on = held.scaling, held.metadata.get("data_mark")
+    if held.labels is not None:
+        classes, place = np.unique(held.labels, return_inverse=True)
+        coreset = tc.LabeledCoreset(coreset, classes, torch.from_numpy(place.astype(np.int64)), ())
+    bound = _distance(held)
+    return coreset if bound is None else (coreset, bound)
+
+
+def _power(names: list[str], held: list[CoresetFile]) -> float:
+    """The power that all files are of, whose columns have to be the same too."""
+    p = power(None, held[0])
+    for name, one in zip(names[1:], held[1:], strict=True):
+        if power(None, one) != p:
+            raise UsageError(
+                f"{name} is of p={power(None, one):g}, and {names[0]} of p={p:g}; expected one power. Build all with "
+                "the same --p."
+            )
+        if one.columns != held[0].columns:
+            own, first = (", ".join(file.columns[:8]) for file in (one, held[0]))
+            raise UsageError(
+                f"{name} has the columns {own}, and {names[0]} has {first}; "
+                "expected the same in the same order. Build all with the same --columns."
+            )
+    return p
+
+
+def _masses(settings: MergeSettings, held: list[CoresetFile]) -> tuple[list[float] | None, int | None]:
+    """Masses of the parts, None for equal ones; and their rows together, where these are the masses."""
+    if settings.masses is None:
+        return None, None
+    if settings.masses == "rows":
+        rows: list[int] = []
+        for name, one in zip(settings.coresets, held, strict=True):
+            count = one.metadata.get("rows")
+            if not isinstance(count, int) or count < 1:
+                raise UsageError(f"--masses: {name} does not say of how many rows it is; expected numbers: 0.7,0.3.")
+            rows.append(count)
+        return [float(count) for count in rows], sum(rows)
+    try:
+        masses = [float(word) for word in settings.masses.split(",")]
+    except ValueError as error:
+        raise UsageError(f"--masses: got {settings.masses!r}; expected numbers, such as 0.7,0.3, or 'rows'.") from error
+    if len(masses) != len(held):
+        raise UsageError(f"--masses: got {len(masses)} for {len(held)} files; expected one for each.")
+    return masses, None
