@@ -3,8 +3,8 @@
     python examples/map_reduce.py [--parts 10] [--rows 10000] [--size 100] [--on serial|dask|ray]
 
 The map makes a coreset of one part and measures it on all rows of that part, which are then forgotten. The reduction
-merges ten coresets at a time into one of the same size. Only coresets travel, and the bound of the last one holds for
-all rows of all parts. Where the work is done makes no difference to the result.
+merges ten coresets at a time; those on the way have four times the points of the last one. Only coresets travel, and
+the bound of the last one holds for all rows of all parts. Where the work is done makes no difference to the result.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ CENTRES = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [5.0, 5.0], [-3.0, 2
 SHARES = torch.tensor([0.3, 0.25, 0.2, 0.1, 0.1, 0.05])
 BUILT_ON = 20_000  # rows of a part that its points are fitted to; it is measured on all of them
 FAN_IN = 10  # coresets that are merged at once
+WIDER = 4  # times the points of the result in the coresets before it: what they lose, no merge brings back
 
 
 def rows_of(part: int, rows: int) -> Tensor:
@@ -44,38 +45,40 @@ def map_part(part: int, rows: int, size: int) -> tc.MergeResult:
 
 
 def merge_parts(*parts: tc.MergeResult, size: int) -> tc.MergeResult:
-    """One coreset of several, of as many points as each of them."""
+    """One coreset of several."""
     return tc.merge(parts, masses=[part.mass for part in parts], size=size, restarts=1, progress=False)
 
 
-def tree(parts: Sequence[Any], merge: Callable[..., Any]) -> Any:
-    """Merge FAN_IN at a time until one is left; parts may be results, or promises of them that `merge` takes."""
-    while len(parts) > 1:
-        parts = [merge(*parts[first : first + FAN_IN]) for first in range(0, len(parts), FAN_IN)]
-    return parts[0]
+def tree(parts: Sequence[Any], size: int, merge: Callable[..., Any] = merge_parts) -> Any:
+    """Merge FAN_IN at a time, the last ones to `size` points; parts may be promises of results that `merge` takes."""
+    while True:
+        last = len(parts) <= FAN_IN
+        groups = [parts[first : first + FAN_IN] for first in range(0, len(parts), FAN_IN)]
+        parts = [merge(*group, size=size if last else WIDER * size) for group in groups]
+        if last:
+            return parts[0]
 
 
 def on_serial(parts: int, rows: int, size: int) -> tc.MergeResult:
     """In this process, one part after another: memory is that of one part."""
-    return tree([map_part(part, rows, size) for part in range(parts)], lambda *some: merge_parts(*some, size=size))
+    return tree([map_part(part, rows, WIDER * size) for part in range(parts)], size)
 
 
-def on_dask(parts: int, rows: int, size: int, scheduler: str = "processes") -> tc.MergeResult:
-    """On Dask: `scheduler` as `dask.compute` takes it, or leave it out where a distributed client is at work."""
+def on_dask(parts: int, rows: int, size: int, scheduler: str | None = "processes") -> tc.MergeResult:
+    """On Dask, by one of its schedulers; None takes the one that is set, such as a distributed client."""
     import dask
 
-    mapped = [dask.delayed(map_part)(part, rows, size) for part in range(parts)]
-    last = tree(mapped, lambda *some: dask.delayed(merge_parts)(*some, size=size))
-    return dask.compute(last, scheduler=scheduler)[0]
+    mapped = [dask.delayed(map_part)(part, rows, WIDER * size) for part in range(parts)]
+    return dask.compute(tree(mapped, size, dask.delayed(merge_parts)), scheduler=scheduler)[0]
 
 
 def on_ray(parts: int, rows: int, size: int) -> tc.MergeResult:
     """On Ray, which starts here unless it is at work already."""
     import ray
 
-    map_remotely, merge_remotely = ray.remote(map_part), ray.remote(merge_parts)
-    mapped = [map_remotely.remote(part, rows, size) for part in range(parts)]
-    return ray.get(tree(mapped, lambda *some: merge_remotely.remote(*some, size=size)))
+    map_remotely = ray.remote(map_part)
+    mapped = [map_remotely.remote(part, rows, WIDER * size) for part in range(parts)]
+    return ray.get(tree(mapped, size, ray.remote(merge_parts).remote))
 
 
 PLACES: dict[str, Callable[[int, int, int], tc.MergeResult]] = {"serial": on_serial, "dask": on_dask, "ray": on_ray}
@@ -86,7 +89,7 @@ def main(arguments: list[str] | None = None) -> tc.MergeResult:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", type=int, default=10)
     parser.add_argument("--rows", type=int, default=10_000, help="of each part")
-    parser.add_argument("--size", type=int, default=100, help="points of every coreset")
+    parser.add_argument("--size", type=int, default=100, help="points of the result")
     parser.add_argument("--check", type=int, default=100_000, help="fresh rows that both builds are compared on")
     parser.add_argument("--on", choices=PLACES, default="serial")
     options = parser.parse_args(arguments)

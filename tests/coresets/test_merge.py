@@ -11,6 +11,7 @@ import torch
 import torchcoreset as tc
 from tests.data import CLOUDS, cloud, normal, seeded, seeds
 from torchcoreset.coresets.parts.bound import bound_of, mean_length
+from torchcoreset.testing import line_transport
 from torchcoreset.transport import as_cost
 
 QUICK = {"restarts": 1, "tolerance": 1e-2, "steps": 8}
@@ -38,7 +39,9 @@ def holds(bound, coreset, rows, weights, p):
 
 
 @pytest.mark.parametrize("p", [1, 2, 3])
-@pytest.mark.parametrize("kind", [*CLOUDS, "constant"])
+@pytest.mark.parametrize(
+    "kind", ["constant", *(pytest.param(kind, marks=pytest.mark.slow) if kind == "wide" else kind for kind in CLOUDS)]
+)
 def test_the_bound_holds_on_data_of_every_kind(kind, p):
     rows = torch.full((300, 2), 7.0).double() if kind == "constant" else cloud(kind)
     weights = [torch.rand(size, generator=seeded(size)).double() for size in SIZES]
@@ -100,6 +103,18 @@ def test_parts_far_apart_leave_the_bound_no_slack(p):
         for part, y in zip(parts, rows, strict=True)
     ]
     assert tc.merge(nearer, MASSES, p=p).bound.upper ** p == pytest.approx(exact, rel=3e-6)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_on_the_line_by_the_monotone_coupling(p):
+    """Truths that our solver has no part in."""
+    rows = [normal(50, 1, seed=k) * (k + 1) + k for k in range(3)]
+    points = [normal(4, 1, seed=10 + k) for k in range(3)]
+    parts = [(tc.Coreset(x), line_transport(x, y, p).value ** (1 / p)) for x, y in zip(points, rows, strict=True)]
+    for result in (tc.merge(parts, MASSES, p=p), tc.merge(parts, MASSES, 3, p=p, **QUICK)):
+        coreset = result.coreset
+        exact = line_transport(coreset.points.detach(), torch.cat(rows), p, coreset.weights, mixture([50] * 3)).value
+        assert result.bound.lower <= exact ** (1 / p) <= result.bound.upper
 
 
 def test_the_lower_bound_is_that_of_the_triangle():
@@ -178,6 +193,7 @@ def test_merging_goes_on_and_its_order_does_not_matter():
     smaller = [tc.merge(parts[k : k + 2], masses[k : k + 2], 6, **QUICK) for k in (0, 2)]
     reduced = tc.merge(smaller, [one.mass for one in smaller], 6, **QUICK)
     assert holds(reduced.bound, reduced.coreset, torch.cat(rows), mixture([80] * 4, [0.4, 0.3, 0.2, 0.1]), 2)
+    assert tc.build_coreset(reduced, 2, **QUICK).coreset.built_on == reduced.coreset.built_on  # it is a source too
     assert reduced.bound.upper == pytest.approx(
         reduced.distance + mean_length([0.7, 0.3], [one.bound.upper for one in smaller], as_cost(2))
     )
@@ -235,6 +251,8 @@ def test_labels_stay():
         tc.merge([first, second], size=6, weights=[1.0] * 6)
     with pytest.raises(ValueError, match=r"init: got points with labelled coresets"):
         tc.merge([first, second], size=6, init=rows[:6])
+    with pytest.raises(ValueError, match=r"seed: got a generator with labelled coresets"):
+        tc.merge([first, second], size=6, seed=seeded())
     assert tc.merge([first, second.coreset.__class__(second.points.detach())][:1]).labeled is not None
 
 

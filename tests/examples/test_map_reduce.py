@@ -10,26 +10,25 @@ import torch
 
 import torchcoreset as tc
 
-PARTS, ROWS, SIZE = 10, 10_000, 20
+PARTS, ROWS, SIZE = 10, 10_000, 10
 
 
 @pytest.fixture(scope="module")
-def on_the_path():
+def example():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(Path(__file__).resolve().parents[2] / "examples")
-        yield
+        yield importlib.import_module("map_reduce")
 
 
 @pytest.fixture(scope="module")
-def found(on_the_path):
-    """The example, its result in this process, and all rows."""
-    example = importlib.import_module("map_reduce")
+def merged(example):
+    """The result in this process."""
+    return example.on_serial(PARTS, ROWS, SIZE)
+
+
+@pytest.mark.slow
+def test_the_bound_holds_for_all_rows(example, merged):
     rows = torch.cat([example.rows_of(part, ROWS) for part in range(PARTS)])
-    return example, example.on_serial(PARTS, ROWS, SIZE), rows
-
-
-def test_the_bound_holds_for_all_rows(found):
-    _, merged, rows = found
     assert merged.mass == len(rows) == 100_000
     assert merged.coreset.size == SIZE
     plan = tc.transport(merged, rows)
@@ -41,26 +40,24 @@ def test_the_bound_holds_for_all_rows(found):
     assert [part.merged.parts[0].of for part in merged.bound.parts] == ["given"] * PARTS
 
 
-def test_on_dask(found):
+@pytest.mark.slow
+def test_on_dask(example, merged):
     pytest.importorskip("dask", reason="needs dask: pip install 'torchcoreset[tables]'")
-    example, merged, _ = found
     assert torch.equal(
         example.on_dask(PARTS, ROWS, SIZE, scheduler="synchronous").coreset.points, merged.coreset.points
     )
 
 
 @pytest.mark.slow
-def test_on_the_processes_of_dask(found):
+def test_on_the_processes_of_dask(example, merged):
     pytest.importorskip("dask", reason="needs dask: pip install 'torchcoreset[tables]'")
-    example, merged, _ = found
     other = example.on_dask(PARTS, ROWS, SIZE)
     assert other.bound.upper == pytest.approx(merged.bound.upper, rel=1e-6)
 
 
 @pytest.mark.slow
-def test_on_ray(found):
+def test_on_ray(example, merged):
     ray = pytest.importorskip("ray", reason="needs ray")
-    example, merged, _ = found
     ray.init(num_cpus=2, include_dashboard=False)
     try:
         assert example.on_ray(PARTS, ROWS, SIZE).bound.upper == pytest.approx(merged.bound.upper, rel=1e-6)
@@ -68,8 +65,8 @@ def test_on_ray(found):
         ray.shutdown()
 
 
-def test_what_it_prints(found, capsys):
-    merged = found[0].main(["--parts", "3", "--rows", "500", "--size", "5", "--check", "1000"])
+def test_what_it_prints(example, capsys):
+    merged = example.main(["--parts", "3", "--rows", "500", "--size", "5", "--check", "1000"])
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("1,500 rows in 3 parts, ")
     assert lines[1:3] == [repr(merged), repr(merged.bound)]

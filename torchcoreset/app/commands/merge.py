@@ -104,20 +104,21 @@ def _part(held: CoresetFile) -> Any:
 
 def _power(names: list[str], held: list[CoresetFile]) -> float:
     """The power that all files are of, whose columns have to be the same too."""
-    p = power(None, held[0])
+    wanted = power(None, held[0])
     for name, one in zip(names[1:], held[1:], strict=True):
-        if power(None, one) != p:
+        own = power(None, one)
+        if own != wanted:
             raise UsageError(
-                f"{name} is of p={power(None, one):g}, and {names[0]} of p={p:g}; expected one power. Build all with "
+                f"{name} is of p={own:g}, and {names[0]} of p={wanted:g}; expected one power. Build all with "
                 "the same --p."
             )
         if one.columns != held[0].columns:
-            own, first = (", ".join(file.columns[:8]) for file in (one, held[0]))
+            here, first = (", ".join(file.columns[:8]) for file in (one, held[0]))
             raise UsageError(
-                f"{name} has the columns {own}, and {names[0]} has {first}; "
+                f"{name} has the columns {here}, and {names[0]} has {first}; "
                 "expected the same in the same order. Build all with the same --columns."
             )
-    return p
+    return wanted
 
 
 def _masses(settings: MergeSettings, held: list[CoresetFile]) -> tuple[list[float] | None, int | None]:

@@ -115,9 +115,12 @@ def merge(
         coreset, labeled = build.coreset, None
         plan = build.transport if _is_exact(coreset) else _measured(coreset, union, b, p, engine)
     else:
-        labeled = _build_of_classes(
-            union, b, labels, size, p, weights=weights, init=init, restarts=restarts, steps=steps, tolerance=tolerance,
-            seed=seed, progress=progress, engine=engine,
+        name, first = _settings_of_classes(weights, init, seed)
+        used = b > 0  # classes of parts without mass are left out
+        labeled = build_labeled_coreset(
+            union.points.detach()[used], labels[used.cpu().numpy()], size, "proportional", p, init=name,
+            restarts=restarts, sample_weights=b[used], scale=union.scaling, steps=steps, tolerance=tolerance,
+            seed=first, progress=progress, engine=engine,
         )  # fmt: skip
         coreset, build = labeled.coreset, None
         plan = _measured(coreset, union, b, p, engine)
@@ -161,19 +164,8 @@ def _labeled(coreset: Coreset, labels: NDArray[Any] | None) -> LabeledCoreset | 
     return LabeledCoreset(coreset, classes, torch.from_numpy(place.astype(np.int64)), ())
 
 
-def _build_of_classes(
-    union: Coreset,
-    b: Tensor,
-    labels: NDArray[Any],
-    size: int,
-    p: float,
-    *,
-    weights: Any,
-    init: Any,
-    seed: Any,
-    **how: Any,
-) -> LabeledCoreset:
-    """Points of each class, in proportion to its mass."""
+def _settings_of_classes(weights: Any, init: Init | Tensor | None, seed: int | Generator) -> tuple[Init | None, int]:
+    """Start and seed for builds of classes; ValueError for settings that these cannot have."""
     if weights is not None:
         raise ValueError(
             "weights: given with labelled coresets, whose classes have the weights of their masses; expected None. "
@@ -181,11 +173,9 @@ def _build_of_classes(
         )
     if isinstance(init, Tensor):
         raise ValueError("init: got points with labelled coresets; expected the name of a kind of start, or None.")
-    used = b > 0  # classes of parts without mass are left out
-    return build_labeled_coreset(
-        union.points.detach()[used], labels[used.cpu().numpy()], size, "proportional", p, init=init,
-        sample_weights=b[used], scale=union.scaling, seed=seed, **how,
-    )  # fmt: skip
+    if isinstance(seed, Generator):
+        raise ValueError("seed: got a generator with labelled coresets; expected an int, for a seed of each class.")
+    return init, seed
 
 
 def _is_exact(coreset: Coreset) -> bool:
