@@ -167,6 +167,15 @@ def test_rounded_weights_are_in_the_bound(dtype):
     assert small.bound.upper == pytest.approx(small.distance)
 
 
+def test_the_distance_of_a_build_counts_rounded_weights():
+    """Points on 3 and 7 rows that lie 1000 apart would be at distance 0, had they not weights in float32."""
+    rows = torch.tensor([0.0] * 3 + [1000.0] * 7)
+    part = tc.build_coreset(rows, 2, weights=torch.tensor([0.3, 0.7]).double(), init=torch.tensor([0.0, 1000.0]))
+    exact = tc.transport(part, rows, exact=True).value ** 0.5
+    assert exact > 0.1
+    assert exact * (1 - 1e-7) <= tc.merge([part]).bound.upper < 1.01 * exact
+
+
 def test_equal_weights_are_not_rounded():
     parts = [(tc.Coreset(normal(7, 2, seed=k).float()), 0.1) for k in range(3)]
     assert tc.merge(parts).bound.rounding == 0
@@ -385,6 +394,30 @@ def test_powers_have_to_agree():
         tc.merge([(first, found)])
     with pytest.raises(ValueError, match=r"coresets\[0\]: 3 points with weight, and a certificate of 4; expected that"):
         tc.merge([(tc.Coreset(rows[:3]), found)])
+
+
+@pytest.mark.parametrize("weights", ["free", (0.5, 2.0)])
+def test_parts_of_chosen_weights(weights):
+    rows = cloud("clusters").float()
+    parts = [tc.build_coreset(part, 5, weights=weights, **QUICK) for part in rows.split(SIZES)]
+    for size in (None, 6):
+        result = tc.merge(parts, MASSES, size, **({} if size is None else {"weights": weights, **QUICK}))
+        assert holds(result.bound, result.coreset, rows, mixture(), 2)
+
+
+def test_a_trimmed_distance_is_no_bound():
+    rows = normal(100, 2)
+    part = tc.build_coreset(rows, 4, trim=0.05, **QUICK)
+    with pytest.raises(ValueError, match=r"coresets\[0\]: built with trim=0.05, .* Pass its `.coreset`, which has no"):
+        tc.merge([part])
+    assert tc.merge([part.coreset]).bound is None
+
+
+def test_weights_that_are_learnt():
+    learnt = tc.Coreset(normal(4, 2), [1.0, 2.0, 3.0, 4.0], learn_weights=True)
+    result = tc.merge([(learnt, 0.1), (tc.Coreset(normal(2, 2)), 0.2)], masses=[1, 0])
+    assert result.coreset.weights.tolist() == pytest.approx([0.1, 0.2, 0.3, 0.4, 0, 0])
+    assert not result.coreset.weights.requires_grad
 
 
 def test_lengths_of_any_size_have_a_mean():

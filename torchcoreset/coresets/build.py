@@ -215,7 +215,7 @@ def build_coreset(
         transport = _measured(objective, points, loaded, max(tolerance, FINEST), potential)
         coreset = Coreset(points if scaling is None else scaling.undo(points), transport.weights)
     coreset.built_on, coreset.scaling = fingerprint_of(loaded.read), scaling
-    return BuildResult(coreset, transport, run.history, run.status, p, loaded.numbers)
+    return BuildResult(coreset, transport, run.history, run.status, p, loaded.numbers, trim)
 
 
 def _in_units(

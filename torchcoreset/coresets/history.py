@@ -53,6 +53,7 @@ class BuildResult:
         row_numbers: (m,) int64, which row of the table each sample of `transport` is, as `transport.assignment` counts
             them; rows keep their numbers through `hold_out`. None where rows have none: those of distributions,
             loaders and iterators.
+        trim: share of the mass of the samples that the distance leaves out.
     """
 
     coreset: Coreset
@@ -61,6 +62,7 @@ class BuildResult:
     status: Status
     p: float
     row_numbers: Tensor | None = None
+    trim: float = 0.0
 
     @property
     def distance(self) -> float:

@@ -20,10 +20,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from torch import Tensor
+
 from ...sources import Scaling, in_words
 from ...tensors import described
-from ...transport import Cost
+from ...transport import Cost, distances
 
+ROUNDING = 1e-14  # total variation between weights; up to it they differ as float64 does, which is not counted
 Of = Literal["samples", "population", "given", "merged"]
 
 
@@ -125,3 +128,15 @@ def mean_length(shares: Sequence[float], lengths: Sequence[float], cost: Cost) -
     pairs = zip(shares, lengths, strict=True)
     # In units of the longest, whose power can neither overflow nor vanish.
     return longest * cost.root(sum(share * cost.of_length(length / longest) for share, length in pairs))
+
+
+def rounding(points: Tensor, weights: Tensor, exact: Tensor, cost: Cost) -> float:
+    """At most W_p between points (n, d) with weights (n,) and with those that these were rounded from, of sum 1."""
+    w = weights.double()
+    variation = float((w / w.sum() - exact).abs().sum()) / 2
+    if variation <= ROUNDING:
+        return 0.0
+    x = points.double()
+    centre = (x.amin(0) + x.amax(0)) / 2
+    # The mass that differs moves at most twice as far as the farthest point is from the centre.
+    return 2 * float(distances(x, centre).max()) * cost.root(variation)

@@ -14,18 +14,17 @@ from ...errors import warn_user
 from ...modes import solver_modes
 from ...sources import Scaling
 from ...tensors import LISTS, normalised, real_tensor
-from ...transport import Cost, Transport, as_cost, distances, transport
+from ...transport import Cost, Transport, as_cost, transport
 from ...transport.passes import EngineName
 from ..build import build_coreset
 from ..coreset import Coreset
 from ..labeled import LabeledCoreset, build_labeled_coreset
 from ..start import Init
-from .bound import MergeBound, PartBound, bound_of
+from .bound import MergeBound, PartBound, bound_of, rounding
 from .part import Part, power_of, read_parts
 from .result import MergeResult
 
 ACCURACY = 1e-4  # relative gap of a transport to the union
-ROUNDING = 1e-14  # total variation of weights up to which it is the rounding of float64, and not counted
 
 
 def merge(
@@ -207,7 +206,8 @@ def _bound(
                 return None
             known.append(PartBound(share, part.known.upper, part.known.confidence, part.known.of, part.known.merged))
     if plan is None:
-        found = bound_of(known, cost, rounding=_rounding(union, b, cost), scaling=union.scaling)
+        lost = rounding(_in_units(union.points.detach(), union.scaling), union.weights, b, cost)
+        found = bound_of(known, cost, rounding=lost, scaling=union.scaling)
     else:
         ends = cost.root(max(plan.lower, 0.0)), cost.root(plan.value)
         found = bound_of(known, cost, ends, scaling=union.scaling)
@@ -220,18 +220,6 @@ def _bound(
         )
         warn_user(UserWarning(message))
     return found
-
-
-def _rounding(union: Coreset, b: Tensor, cost: Cost) -> float:
-    """At most W_p between the union with its own weights and with weights b (N,), which those were rounded from."""
-    w = union.weights.double()
-    variation = float((w / w.sum() - b).abs().sum()) / 2
-    if variation <= ROUNDING:
-        return 0.0
-    points = _in_units(union.points.detach(), union.scaling).double()
-    centre = (points.amin(0) + points.amax(0)) / 2
-    # The mass that differs moves at most twice as far as the farthest point is from the centre.
-    return 2 * float(distances(points, centre).max()) * cost.root(variation)
 
 
 def _check_unused(**given: bool) -> None:

@@ -15,7 +15,7 @@ from ...tensors import check_finite, is_real, normalised, weighted_points
 from ...transport import as_cost
 from ..history import BuildResult
 from ..labeled import LabeledCoreset
-from .bound import MergeBound, Of, mean_length
+from .bound import MergeBound, Of, mean_length, rounding
 from .result import MergeResult
 
 KINDS = (
@@ -96,7 +96,7 @@ def _read(item: Any, name: str) -> Part:
     labeled = item if isinstance(item, LabeledCoreset) else getattr(item, "labeled", None)
     check_finite(held.points, name)
     b = normalised(held.weights, len(held.points), f"{name}.weights", held.points.device)
-    known = _known(item) if given is None else _given(given, held.scaling, int((b > 0).sum()), name)
+    known = _known(item, name) if given is None else _given(given, held.scaling, int((b > 0).sum()), name)
     built, bounded = _power(item), None if known is None else known.p
     if built is not None and bounded is not None and built != bounded:
         raise ValueError(
@@ -120,13 +120,24 @@ def _power(item: Any) -> float | None:
     return item.p if isinstance(item, (BuildResult, MergeResult)) else None
 
 
-def _known(item: Any) -> Known | None:
-    """What a result says itself of its distance."""
+def _known(item: Any, name: str) -> Known | None:
+    """What a result says itself of its distance; ValueError where that leaves out a part of the mass."""
     if isinstance(item, MergeResult):
         bound = item.bound
         return None if bound is None else Known(bound.upper, bound.confidence, "merged", bound.p, bound)
     if isinstance(item, BuildResult):
-        return Known(item.distance, 1.0, "samples", item.p)
+        if item.trim > 0:
+            raise ValueError(
+                f"{name}: built with trim={item.trim:g}, so its distance leaves out that share of the samples; "
+                "expected one to all. Pass its `.coreset`, which has no bound, or (coreset, certificate)."
+            )
+        coreset, cost = item.coreset, as_cost(item.p)
+        points = coreset.points.detach() if coreset.scaling is None else coreset.scaling.apply(coreset.points.detach())
+        # The distance is that of the weights before they took the dtype of the points. Results that an earlier version
+        # has pickled do not have them.
+        exact = getattr(item.transport, "weights", None)
+        lost = 0.0 if exact is None else rounding(points, coreset.weights, exact, cost)
+        return Known(item.distance + lost, 1.0, "samples", item.p)
     if isinstance(item, LabeledCoreset) and item.results:
         # Classes are parts of the coreset, with the masses that its weights give them.
         shares = [float(item.weights.double()[item.class_of == k].sum()) for k in range(len(item.classes))]
