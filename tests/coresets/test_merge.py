@@ -59,7 +59,10 @@ def test_the_bound_holds_on_data_of_every_kind(kind, p):
     assert union.bound.upper**p == pytest.approx(
         sum(mass * part.transport.value for mass, part in zip(MASSES, parts, strict=True)), rel=1e-6, abs=1e-300
     )
-    assert merged.bound.upper == pytest.approx(merged.distance + union.bound.mixture, rel=1e-6)
+    e, w, bias = union.bound.upper, merged.distance, union.bound.bias
+    assert bias <= e * (1 + 1e-9)
+    together = (e**2 + w**2 + 2 * bias * w) ** 0.5 if p == 2 else e + w
+    assert merged.bound.upper == pytest.approx(together, rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", seeds(40, quick=8))
@@ -126,6 +129,45 @@ def test_the_lower_bound_is_that_of_the_triangle():
     assert 0.99 * low < result.bound.lower <= high
     assert result.bound.lower == pytest.approx(result.bound.merging_least - result.bound.mixture)
     assert low <= result.bound.upper < 1.01 * high
+
+
+def test_squares_add_up_where_points_are_means():
+    """The coupling through the points of the parts costs what the bound says, and no more."""
+    rows = normal(300, 2)
+    parts = [tc.build_coreset(part, 10, restarts=1) for part in rows.split(100)]
+    result = tc.merge(parts, size=5, restarts=1)
+    x, z = result.union.points.detach(), result.coreset.points.detach()
+    means = torch.zeros_like(x)
+    cost = 0.0
+    for k, (part, y) in enumerate(zip(parts, rows.split(100), strict=True)):
+        dense = part.transport.plan.to_sparse().to_dense() / 3  # (100, 10)
+        means[10 * k : 10 * k + 10] = (dense / dense.sum(0)).T @ y
+        second = result.transport.plan.to_sparse().to_dense()[10 * k : 10 * k + 10]
+        chain = dense @ (second / second.sum(1, keepdim=True))  # (100, 5), rows and z independent given x
+        cost += float((chain * torch.cdist(y, z).square()).sum())
+    assert float((means - x).square().sum(1).mean()) ** 0.5 == pytest.approx(result.bound.mixture_bias, abs=1e-12)
+    assert distance(result, rows, 2)[0] <= cost**0.5 <= result.bound.upper * (1 + 1e-9)
+    assert result.bound.upper < 1.02 * cost**0.5
+    assert result.bound.upper < 0.8 * (result.bound.mixture + result.bound.merging)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_rows_that_come_with_a_coreset_are_measured(p):
+    rows = cloud("clusters")
+    coresets = [tc.build_coreset(part, 6, p=p, **QUICK).coreset for part in rows.split(SIZES)]
+    result = tc.merge(list(zip(coresets, rows.split(SIZES), strict=True)), MASSES, 4, p=p, **QUICK)
+    assert [part.of for part in result.bound.parts] == ["rows"] * 3
+    assert holds(result.bound, result.coreset, rows, mixture(), p)
+    as_numbers = [(one, distance(one, y, p)[1]) for one, y in zip(coresets, rows.split(SIZES), strict=True)]
+    other = tc.merge(as_numbers, MASSES, 4, p=p, **QUICK)
+    assert other.bound.upper == pytest.approx(other.bound.mixture + other.bound.merging)
+    if p == 2:
+        assert result.bound.upper < 0.95 * other.bound.upper
+    weights = torch.rand(100, generator=seeded()).double()
+    weighted = tc.merge([(coresets[0], tc.as_source(rows[:100], weights))], p=p)
+    assert weighted.bound.upper == pytest.approx(distance(coresets[0], rows[:100], p, weights)[1], rel=1e-3)
+    scaled = tc.build_coreset(rows, 5, p=p, scale=[1.0, 2.0, 3.0], **QUICK)
+    assert tc.merge([(scaled.coreset, rows.numpy())], p=p).bound.upper == pytest.approx(scaled.distance, rel=1e-2)
 
 
 def test_points_weights_and_where_they_come_from():
@@ -203,9 +245,10 @@ def test_merging_goes_on_and_its_order_does_not_matter():
     reduced = tc.merge(smaller, [one.mass for one in smaller], 6, **QUICK)
     assert holds(reduced.bound, reduced.coreset, torch.cat(rows), mixture([80] * 4, [0.4, 0.3, 0.2, 0.1]), 2)
     assert tc.build_coreset(reduced, 2, **QUICK).coreset.built_on == reduced.coreset.built_on  # it is a source too
-    assert reduced.bound.upper == pytest.approx(
-        reduced.distance + mean_length([0.7, 0.3], [one.bound.upper for one in smaller], as_cost(2))
-    )
+    e, w = mean_length([0.7, 0.3], [one.bound.upper for one in smaller], as_cost(2)), reduced.distance
+    bias = mean_length([0.7, 0.3], [one.bound.bias for one in smaller], as_cost(2))
+    assert (reduced.bound.mixture, reduced.bound.mixture_bias) == pytest.approx((e, bias))
+    assert reduced.bound.upper == pytest.approx((e**2 + w**2 + 2 * bias * w) ** 0.5)
 
 
 def test_certificates_are_carried():
@@ -343,7 +386,7 @@ def test_each_says_what_it_is_in_one_line():
         "for, confidence=1)"
     )
     assert repr(small.bound) == (
-        "MergeBound(0.548993 <= W_2 <= 0.865221, 2 parts 0.1581 + merging 0.7071, confidence=1)"
+        "MergeBound(0.548993 <= W_2 <= 0.865221, 2 parts 0.1581, merging 0.7071, confidence=1)"
     )
 
 

@@ -215,7 +215,10 @@ def build_coreset(
         transport = _measured(objective, points, loaded, max(tolerance, FINEST), potential)
         coreset = Coreset(points if scaling is None else scaling.undo(points), transport.weights)
     coreset.built_on, coreset.scaling = fingerprint_of(loaded.read), scaling
-    return BuildResult(coreset, transport, run.history, run.status, p, loaded.numbers, trim)
+    return BuildResult(
+        coreset, transport, run.history, run.status, p, loaded.numbers, trim,
+        bias=transport.plan.bias(points.detach(), loaded.y) if as_cost(p).mean_is_best and ranks is None else None,
+    )  # fmt: skip
 
 
 def _in_units(

@@ -54,6 +54,9 @@ class BuildResult:
             them; rows keep their numbers through `hold_out`. None where rows have none: those of distributions,
             loaders and iterators.
         trim: share of the mass of the samples that the distance leaves out.
+        bias: root mean square distance of the points from the means of the samples that they receive, as
+            `transport.plan.bias` gives it, for p = 2; the smaller it is, the sharper is the bound of `merge`. None for
+            other p, and for samples of several ranks.
     """
 
     coreset: Coreset
@@ -63,6 +66,7 @@ class BuildResult:
     p: float
     row_numbers: Tensor | None = None
     trim: float = 0.0
+    bias: float | None = None
 
     @property
     def distance(self) -> float:

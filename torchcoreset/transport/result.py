@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -71,6 +72,19 @@ class Coupling:
     def column_sums(self) -> Tensor:
         """Mass received by each point, (n,) float64."""
         return mass_by_cell(self.cols, self.mass, self.shape[1])
+
+    def bias(self, points: Tensor, samples: Tensor) -> float:
+        """Root mean square distance of the points (n, d) from the means of the samples (m, d) that they receive.
+
+        It is 0 where every point is the mean of its cell, and at most the root mean square length of the way that mass
+        goes. Points without mass do not count.
+        """
+        x, moved = points.double(), torch.zeros_like(points, dtype=torch.float64)
+        for rows, cols, mass in self.blocks():
+            moved.index_add_(0, cols, mass[:, None] * (samples[rows].double() - x[cols]))
+        received = self.column_sums()
+        squares = moved.square().sum(1) / received.where(received > 0, 1.0)
+        return math.sqrt(float(squares.sum()))
 
 
 @dataclass(frozen=True, repr=False)

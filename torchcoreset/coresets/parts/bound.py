@@ -9,13 +9,24 @@ Plans between nu_k and mu_k, each with the mass m_k, are together a plan between
 
 By the triangle inequality, |W_p(nu', mu) - W_p(nu', nu)| <= W_p(nu, mu).                                         (2)
 
+For p = 2 the squares add up instead, as far as points are the means of what they stand for. Let y be distributed by
+mu, x by nu, coupled by plans as in (1), and z by nu', coupled to x by another plan, y and z independent given x. Then
+
+    E|y - z|^2 = E|y - x|^2 + E|x - z|^2 + 2 E<r(x), x - z>,     r(x) = E[y | x] - x,                              (3)
+
+so that W_2^2(nu', mu) <= e^2 + W^2 + 2 s W, with e from (1), W^2 the cost of the second plan, and s = (E|r(x)|^2)^(1/2)
+the bias of the first one. s <= e, and with s = e, where it is not known, (3) is (2). The bias of the coupling of y and
+z is at most s + s', with that of the second plan, s' (Jensen, Minkowski); that of the parts together is
+(sum_k m_k s_k^2)^(1/2).
+
 Equality in (1) holds where an optimal plan moves no mass from one part to another, as between parts far apart. Bounds
 of confidence 1 - delta_k hold together with confidence 1 - sum_k delta_k (Bonferroni), independent or not. Merging
-merged coresets is (1) and (2) again; (1) alone is associative: sum_k m_k sum_l m_kl e_kl^p has one value.
+merged coresets is (1) to (3) again; (1) alone is associative: sum_k m_k sum_l m_kl e_kl^p has one value.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -27,7 +38,7 @@ from ...tensors import described
 from ...transport import Cost, distances
 
 ROUNDING = 1e-14  # total variation between weights; up to it they differ as float64 does, which is not counted
-Of = Literal["samples", "population", "given", "merged"]
+Of = Literal["samples", "rows", "population", "given", "merged"]
 
 
 @dataclass(frozen=True)
@@ -38,8 +49,10 @@ class PartBound:
         share: its mass m_k, of all parts together 1.
         upper: e_k, W_p between the part and what it stands for is at most this.
         confidence: of this; 1 where it is certain.
-        of: what it stands for: "samples" of its build, the "population" that a certificate speaks of, what was "merged"
-            into it, or "given" for a number.
+        of: what it stands for: "samples" of its build, "rows" that came with it, the "population" that a certificate
+            speaks of, what was "merged" into it, or "given" for a number.
+        bias: for p = 2 what the points are off the means of what they stand for, at most, as a root mean square;
+            `upper` where it is not known.
         merged: the bound with the terms of its own, of a part that was merged itself.
     """
 
@@ -47,6 +60,7 @@ class PartBound:
     upper: float
     confidence: float
     of: Of
+    bias: float
     merged: MergeBound | None = None
 
 
@@ -54,7 +68,8 @@ class PartBound:
 class MergeBound:
     """lower <= W_p(nu', mu) <= upper, for a merged coreset nu' and the mixture mu of what its parts stand for.
 
-    upper = mixture + merging + rounding and lower = merging_least - mixture - rounding, or 0.
+    upper = mixture + merging + rounding, for p = 2 upper = (mixture^2 + merging^2 + 2 mixture_bias merging)^(1/2) +
+    rounding, and lower = merging_least - mixture - rounding, or 0.
 
     Attributes:
         lower, upper: rooted, in the unit of the data, or of `scaling`.
@@ -64,6 +79,9 @@ class MergeBound:
         merging: W_p between the merged coreset and the union is at most this; 0 if it is the union.
         merging_least: and at least this.
         rounding: what weights may add that were rounded to the dtype of the points; 0 in float64.
+        mixture_bias: for p = 2 what the points of the union are off the means of what they stand for, at most, as a
+            root mean square; `mixture` where it is not known.
+        bias: the same of the merged coreset.
         parts: one `PartBound` for each part that has mass, in their order.
         scaling: the units of distances, if they are not those of the data.
     """
@@ -76,6 +94,8 @@ class MergeBound:
     merging: float
     merging_least: float
     rounding: float
+    mixture_bias: float
+    bias: float
     parts: tuple[PartBound, ...]
     scaling: Scaling | None = None
 
@@ -84,9 +104,9 @@ class MergeBound:
         interval = f"{least}W_{self.p:g} <= {self.upper:.6g}{in_words(self.scaling)}"
         terms = f"{len(self.parts)} part{'' if len(self.parts) == 1 else 's'} {self.mixture:.4g}"
         if self.merging > 0:
-            terms += f" + merging {self.merging:.4g}"
+            terms += f", merging {self.merging:.4g}"
         if self.rounding > 0:
-            terms += f" + rounding {self.rounding:.2g}"
+            terms += f", rounding {self.rounding:.2g}"
         return described(self, interval, terms, confidence="g")
 
 
@@ -94,6 +114,7 @@ def bound_of(
     parts: Sequence[PartBound],
     cost: Cost,
     merging: tuple[float, float] = (0.0, 0.0),
+    merging_bias: float = 0.0,
     rounding: float = 0.0,
     scaling: Scaling | None = None,
 ) -> MergeBound:
@@ -102,22 +123,38 @@ def bound_of(
     Args:
         parts: those that have mass.
         merging: W_p between the merged coreset and the union, at least and at most.
+        merging_bias: of the plan between them.
         rounding: W_p that rounded weights may add to it, at most.
     """
     least, most = merging
-    mixture = mean_length([part.share for part in parts], [part.upper for part in parts], cost)
+    shares = [part.share for part in parts]
+    mixture = mean_length(shares, [part.upper for part in parts], cost)
+    bias = min(mean_length(shares, [part.bias for part in parts], cost), mixture)
+    together = _root_of_squares(mixture, most, bias) if cost.mean_is_best else mixture + most
+    upper = together + rounding
     return MergeBound(
         lower=max(least - mixture - rounding, 0.0),
-        upper=mixture + most + rounding,
+        upper=upper,
         p=cost.p,
         confidence=max(1 - sum(1 - part.confidence for part in parts), 0.0),
         mixture=mixture,
         merging=most,
         merging_least=least,
         rounding=rounding,
+        mixture_bias=bias,
+        bias=min(bias + merging_bias + rounding, upper),
         parts=tuple(parts),
         scaling=scaling,
     )
+
+
+def _root_of_squares(first: float, second: float, bias: float) -> float:
+    """(first^2 + second^2 + 2 bias second)^(1/2)."""
+    unit = max(first, second)  # whose square can neither overflow nor vanish
+    if unit == 0:
+        return 0.0
+    a, b, c = first / unit, second / unit, bias / unit
+    return unit * math.sqrt(a * a + b * b + 2 * c * b)
 
 
 def mean_length(shares: Sequence[float], lengths: Sequence[float], cost: Cost) -> float:

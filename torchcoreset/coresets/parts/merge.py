@@ -12,7 +12,6 @@ from torch import Generator, Tensor
 
 from ...errors import warn_user
 from ...modes import solver_modes
-from ...sources import Scaling
 from ...tensors import LISTS, normalised, real_tensor
 from ...transport import Cost, Transport, as_cost, transport
 from ...transport.passes import EngineName
@@ -21,7 +20,7 @@ from ..coreset import Coreset
 from ..labeled import LabeledCoreset, build_labeled_coreset
 from ..start import Init
 from .bound import MergeBound, PartBound, bound_of, rounding
-from .part import Part, power_of, read_parts
+from .part import Part, in_units, measured, power_of, read_parts
 from .result import MergeResult
 
 ACCURACY = 1e-4  # relative gap of a transport to the union
@@ -49,14 +48,16 @@ def merge(
 
         W_p(new, mu) <= W_p(new, nu) + (sum_k m_k e_k^p)^(1/p).
 
-    The data themselves are not needed. Merging what was merged goes on with its bound, so parts can be reduced in a
-    tree. `merge` with one coreset makes a smaller one of it, and a bound.
+    For p = 2 it is nearly the root of the sum of the squares of these two, where points are nearly the means of what
+    they stand for, as those of builds are. The data themselves are not needed. Merging what was merged goes on with its
+    bound, so parts can be reduced in a tree. `merge` with one coreset makes a smaller one of it, and a bound.
 
     Args:
         coresets: the parts. Each is a `Coreset` or `LabeledCoreset`; the result of `build_coreset`, whose distance to
             the samples of its build is its bound; the result of `merge`, with its bound; or a pair (coreset, bound),
-            with a `Certificate` of that coreset for a bound to the population, a `MergeBound`, or a number that its W_p
-            does not exceed. Points have one dimension, one dtype and one unit of distances; if one has labels, all
+            with the rows that it stands for (a tensor, array, DataFrame or `Source`), to which it is measured here, a
+            `Certificate` of that coreset for a bound to the population, a `MergeBound`, or a number that its W_p does
+            not exceed. Points have one dimension, one dtype and one unit of distances; if one has labels, all
             have.
         masses: (k,) how much each part stands for, non-negative, of any scale, such as its number of rows; equal if
             None. Parts of mass zero keep their points, of weight zero, where `size` is None, and add nothing.
@@ -96,6 +97,7 @@ def merge(
     parts = read_parts(coresets)
     p = power_of(parts, p)
     cost = as_cost(p)
+    parts = [measured(part, cost, engine) for part in parts]
     shares, mass = _masses(masses, len(parts))
     b = torch.cat([share * part.b for share, part in zip(shares, parts, strict=True)])
     union = _union(parts, b)
@@ -126,7 +128,7 @@ def merge(
     coreset.built_on = union.built_on
     sizes = torch.tensor([len(part.b) for part in parts], device=b.device)
     part_of = torch.arange(len(parts), device=b.device).repeat_interleave(sizes)
-    bound = _bound(parts, shares, cost, union, b, plan)
+    bound = _bound(parts, shares, cost, union, b, coreset, plan)
     return MergeResult(coreset, union, part_of, mass, p, bound, plan, labeled, build)
 
 
@@ -185,18 +187,20 @@ def _is_exact(coreset: Coreset) -> bool:
 
 def _measured(coreset: Coreset, union: Coreset, b: Tensor, p: float, engine: EngineName) -> Transport:
     """The transport between a coreset, with the weights that it has, and the union with weights b (N,)."""
-    x, y = (_in_units(one.points.detach(), union.scaling) for one in (coreset, union))
+    x, y = (in_units(one.points.detach(), union.scaling) for one in (coreset, union))
     with solver_modes():
         found: Transport = transport(x, y, p, coreset.weights, b, tolerance=ACCURACY, engine=engine)
     return found
 
 
-def _in_units(points: Tensor, scaling: Scaling | None) -> Tensor:
-    return points if scaling is None else scaling.apply(points)
-
-
 def _bound(
-    parts: Sequence[Part], shares: Sequence[float], cost: Cost, union: Coreset, b: Tensor, plan: Transport | None
+    parts: Sequence[Part],
+    shares: Sequence[float],
+    cost: Cost,
+    union: Coreset,
+    b: Tensor,
+    coreset: Coreset,
+    plan: Transport | None,
 ) -> MergeBound | None:
     """What follows for the merged coreset; None if a part that has mass came without a bound."""
     known = []
@@ -204,13 +208,15 @@ def _bound(
         if share > 0:
             if part.known is None:
                 return None
-            known.append(PartBound(share, part.known.upper, part.known.confidence, part.known.of, part.known.merged))
+            of = part.known
+            known.append(PartBound(share, of.upper, of.confidence, of.of, of.bias, of.merged))
     if plan is None:
-        lost = rounding(_in_units(union.points.detach(), union.scaling), union.weights, b, cost)
+        lost = rounding(in_units(union.points.detach(), union.scaling), union.weights, b, cost)
         found = bound_of(known, cost, rounding=lost, scaling=union.scaling)
     else:
+        x, y = (in_units(one.points.detach(), union.scaling) for one in (coreset, union))
         ends = cost.root(max(plan.lower, 0.0)), cost.root(plan.value)
-        found = bound_of(known, cost, ends, scaling=union.scaling)
+        found = bound_of(known, cost, ends, plan.plan.bias(x, y), scaling=union.scaling)
     if found.confidence <= 0:
         uncertain = sum(part.confidence < 1 for part in known)
         each = 1 - 0.05 / uncertain

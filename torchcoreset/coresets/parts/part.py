@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...sources import UNITS, Scaling, same_units
-from ...tensors import check_finite, is_real, normalised, weighted_points
-from ...transport import as_cost
+from ...modes import solver_modes
+from ...sources import UNITS, Scaling, Source, as_source, make_generator, same_units
+from ...tensors import check_finite, is_array, is_real, normalised, weighted_points
+from ...transport import Cost, Transport, as_cost, transport
+from ...transport.passes import EngineName
 from ..history import BuildResult
 from ..labeled import LabeledCoreset
 from .bound import MergeBound, Of, mean_length, rounding
 from .result import MergeResult
 
 KINDS = (
-    "a Coreset, a LabeledCoreset, the result of build_coreset or merge, or a pair (coreset, bound) with a "
+    "a Coreset, a LabeledCoreset, the result of build_coreset or merge, or a pair (coreset, bound) with rows, a "
     "Certificate, a MergeBound or a number"
 )
 
@@ -32,6 +34,7 @@ class Known:
     confidence: float
     of: Of
     p: float | None  # None for a number, which is of the power that all others have
+    bias: float  # as of `PartBound`
     merged: MergeBound | None = None
 
 
@@ -46,6 +49,7 @@ class Part:
     scaling: Scaling | None
     p: float | None  # power of the distance that it was built or bounded in
     known: Known | None
+    rows: Source | None  # what it stands for, to be measured
 
 
 def read_parts(coresets: Any) -> list[Part]:
@@ -96,7 +100,13 @@ def _read(item: Any, name: str) -> Part:
     labeled = item if isinstance(item, LabeledCoreset) else getattr(item, "labeled", None)
     check_finite(held.points, name)
     b = normalised(held.weights, len(held.points), f"{name}.weights", held.points.device)
-    known = _known(item, name) if given is None else _given(given, held.scaling, int((b > 0).sum()), name)
+    rows = as_source(given) if isinstance(given, (Tensor, Source)) or (is_array(given) and not is_real(given)) else None
+    if rows is not None:
+        known = None
+    elif given is not None:
+        known = _given(given, held.scaling, int((b > 0).sum()), name)
+    else:
+        known = _known(item, name)
     built, bounded = _power(item), None if known is None else known.p
     if built is not None and bounded is not None and built != bounded:
         raise ValueError(
@@ -111,7 +121,30 @@ def _read(item: Any, name: str) -> Part:
         scaling=held.scaling,
         p=bounded if built is None else built,
         known=known,
+        rows=rows,
     )
+
+
+def measured(part: Part, cost: Cost, engine: EngineName) -> Part:
+    """The part with its distance to the rows that came with it, if some did."""
+    if part.rows is None:
+        return part
+    if part.rows.units is not None and not same_units(part.rows.units, part.scaling):
+        raise ValueError(
+            "coresets: got rows in other units of distances than those of their coreset; expected the same."
+        )
+    y, a = part.rows.materialize(None, make_generator(0))
+    x, y = (in_units(rows, part.scaling) for rows in (part.x, y.to(part.x.device)))
+    with solver_modes():
+        found: Transport = transport(x, y, cost.p, part.b, a, engine=engine)
+    upper = cost.root(found.value)
+    bias = min(found.plan.bias(x, y), upper) if cost.mean_is_best else upper
+    return replace(part, known=Known(upper, 1.0, "rows", cost.p, bias))
+
+
+def in_units(points: Tensor, scaling: Scaling | None) -> Tensor:
+    """Points (n, d) in the units of distances."""
+    return points if scaling is None else scaling.apply(points)
 
 
 def _power(item: Any) -> float | None:
@@ -124,7 +157,7 @@ def _known(item: Any, name: str) -> Known | None:
     """What a result says itself of its distance; ValueError where that leaves out a part of the mass."""
     if isinstance(item, MergeResult):
         bound = item.bound
-        return None if bound is None else Known(bound.upper, bound.confidence, "merged", bound.p, bound)
+        return None if bound is None else Known(bound.upper, bound.confidence, "merged", bound.p, bound.bias, bound)
     if isinstance(item, BuildResult):
         if item.trim > 0:
             raise ValueError(
@@ -132,18 +165,20 @@ def _known(item: Any, name: str) -> Known | None:
                 "expected one to all. Pass its `.coreset`, which has no bound, or (coreset, certificate)."
             )
         coreset, cost = item.coreset, as_cost(item.p)
-        points = coreset.points.detach() if coreset.scaling is None else coreset.scaling.apply(coreset.points.detach())
+        points = in_units(coreset.points.detach(), coreset.scaling)
         # The distance is that of the weights before they took the dtype of the points. Results that an earlier version
         # has pickled do not have them.
         exact = getattr(item.transport, "weights", None)
         lost = 0.0 if exact is None else rounding(points, coreset.weights, exact, cost)
-        return Known(item.distance + lost, 1.0, "samples", item.p)
+        upper = item.distance + lost
+        return Known(upper, 1.0, "samples", item.p, upper if item.bias is None else min(item.bias + lost, upper))
     if isinstance(item, LabeledCoreset) and item.results:
         # Classes are parts of the coreset, with the masses that its weights give them.
         shares = [float(item.weights.double()[item.class_of == k].sum()) for k in range(len(item.classes))]
         p = item.results[0].p
         upper = mean_length(shares, [result.distance for result in item.results], as_cost(p))
-        return Known(upper, 1.0, "samples", p)
+        biases = [result.distance if result.bias is None else result.bias for result in item.results]
+        return Known(upper, 1.0, "samples", p, mean_length(shares, biases, as_cost(p)))
     return None
 
 
@@ -151,11 +186,11 @@ def _given(bound: Any, scaling: Scaling | None, points: int, name: str) -> Known
     """A bound that came with the coreset: a certificate, that of a merge, or a number."""
     if isinstance(bound, MergeBound):
         _check_unit(None if bound.scaling is None else bound.scaling.words, scaling, name)
-        return Known(bound.upper, bound.confidence, "merged", bound.p, bound)
+        return Known(bound.upper, bound.confidence, "merged", bound.p, bound.bias, bound)
     if is_real(bound):
         if not 0 <= bound < math.inf:
             raise ValueError(f"{name}: got the bound {bound!r}; expected a distance, W_p, not negative and finite.")
-        return Known(float(bound), 1.0, "given", None)
+        return Known(float(bound), 1.0, "given", None, float(bound))
     # Certificates are of a layer that this one does not see.
     numbers: list[Any] = [getattr(bound, field, None) for field in ("upper", "confidence", "p")]
     if not all(map(is_real, numbers)):
@@ -171,7 +206,7 @@ def _given(bound: Any, scaling: Scaling | None, points: int, name: str) -> Known
     unit = getattr(bound, "unit", None)
     _check_unit(unit if unit in UNITS.values() else None, scaling, name)
     upper, confidence, p = numbers
-    return Known(float(upper), float(confidence), "population", float(p))
+    return Known(float(upper), float(confidence), "population", float(p), float(upper))
 
 
 def _check_unit(unit: str | None, scaling: Scaling | None, name: str) -> None:
