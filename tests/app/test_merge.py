@@ -15,6 +15,7 @@ pytest.importorskip("jsonargparse", reason="needs jsonargparse: pip install 'tor
 pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'torchcoreset[cli]'")
 
 from torchcoreset.app import main
+from torchcoreset.app.files import CoresetFile, write_coreset
 
 pytestmark = pytest.mark.usefixtures("two_starts")
 
@@ -56,6 +57,9 @@ def test_files_become_one_within_the_bound(capsys, suffix):
     again = ask(capsys, f"merge c{suffix} a.npz --masses rows --out d.npz")  # with the bound of the merged file
     assert again["rows"] == 700
     assert again["size"] == 10
+    assert 0 < said["bias"] < said["bounds"][1]
+    library = tc.merge([tc.build_coreset(ROWS[:300], 5), tc.build_coreset(ROWS[300:], 5)], [300, 100], 5)
+    assert said["bounds"] == pytest.approx([library.bound.lower, library.bound.upper])
     bounds = [(400, said["bounds"][1]), (300, ask(capsys, "info a.npz")["bounds"][1])]
     assert again["bounds"][1] == pytest.approx((sum(m * e**2 for m, e in bounds) / 700) ** 0.5)
 
@@ -70,6 +74,13 @@ def test_what_is_printed(capsys):
     tc.Coreset(ROWS[:3]).save("plain.npz")
     assert main(["merge", "plain.npz", "--out", "d.npz"]) == 0
     assert "no bound: plain.npz does not say how far it is from its rows." in capsys.readouterr().out
+
+
+def test_bounds_of_an_interrupted_run_are_not_relied_on(capsys):
+    points = torch.from_numpy(ROWS[:3])
+    record = {"status": "interrupted", "bounds": [0.0, 0.1], "columns": ["x", "y"], "p": 2.0}
+    write_coreset(Path("i.npz"), CoresetFile(points, torch.full((3,), 1 / 3), None, record))
+    assert ask(capsys, "merge a.npz i.npz --out c.npz")["bounds"] == [0, None]
 
 
 def test_rows_that_built_a_part_are_known_again(capsys):

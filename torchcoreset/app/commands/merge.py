@@ -12,6 +12,7 @@ import torch
 
 import torchcoreset as tc
 
+from ...transport import as_cost
 from ..files import CoresetFile, check_out, read_coreset, write_coreset
 from ..outcome import Outcome
 from ..settings import UsageError, Writes, argument, option
@@ -55,6 +56,7 @@ def run(settings: MergeSettings) -> Outcome:
         "dimension": merged.coreset.points.shape[1],
         "p": p,
         "bounds": [0.0, None] if bound is None else [bound.lower, bound.upper],
+        "bias": None if bound is None or not as_cost(p).mean_is_best else bound.bias,
         "distance_unit": "the data's own" if scaling is None else scaling.words,
         "seed": settings.seed,
         "merged_from": [Path(name).name for name in settings.coresets],
@@ -86,6 +88,8 @@ def run(settings: MergeSettings) -> Outcome:
 
 def _distance(held: CoresetFile) -> float | None:
     """What W_p to the rows of its build does not exceed, if its file says so."""
+    if held.metadata.get("status") == "interrupted":  # its bounds are those of the points before the last step
+        return None
     bound: float | None = (held.metadata.get("bounds") or (None, None))[1]
     return bound
 
@@ -98,8 +102,11 @@ def _part(held: CoresetFile) -> Any:
     if held.labels is not None:
         classes, place = np.unique(held.labels, return_inverse=True)
         coreset = tc.LabeledCoreset(coreset, classes, torch.from_numpy(place.astype(np.int64)), ())
-    bound = _distance(held)
-    return coreset if bound is None else (coreset, bound)
+    upper, bias = _distance(held), held.metadata.get("bias")
+    if upper is None:
+        return coreset
+    known = upper if bias is None else min(max(float(bias), 0.0), upper)
+    return coreset, tc.PartBound(share=1.0, upper=upper, confidence=1.0, of="given", bias=known)
 
 
 def _power(names: list[str], held: list[CoresetFile]) -> float:

@@ -87,7 +87,7 @@ def _is_read(value: Any) -> bool:
 
 
 VALID: dict[str, Callable[[Any], bool]] = {  # what commands rely on; null stands for nothing
-    **dict.fromkeys(("p", "distance", "hold_out"), _is_number),
+    **dict.fromkeys(("p", "distance", "hold_out", "bias"), _is_number),
     **dict.fromkeys(("data", "data_mark", "run_mark", ROWS_MARK, "dtype", "status"), _is_text),
     **dict.fromkeys(("key", "label", "row_weights", "row_weights_are"), lambda value: isinstance(value, (str, int))),
     **dict.fromkeys(("size", "seed"), lambda value: isinstance(value, int) and abs(value) < 1 << 63),

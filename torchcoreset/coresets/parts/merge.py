@@ -56,9 +56,9 @@ def merge(
         coresets: the parts. Each is a `Coreset` or `LabeledCoreset`; the result of `build_coreset`, whose distance to
             the samples of its build is its bound; the result of `merge`, with its bound; or a pair (coreset, bound),
             with the rows that it stands for (a tensor, array, DataFrame or `Source`), to which it is measured here, a
-            `Certificate` of that coreset for a bound to the population, a `MergeBound`, or a number that its W_p does
-            not exceed. Points have one dimension, one dtype and one unit of distances; if one has labels, all
-            have.
+            `Certificate` of that coreset for a bound to the population, a `MergeBound` or `PartBound`, or a number that
+            its W_p does not exceed. Points have one dimension, one dtype and one unit of distances; if one has labels,
+            all have.
         masses: (k,) how much each part stands for, non-negative, of any scale, such as its number of rows; equal if
             None. Parts of mass zero keep their points, of weight zero, where `size` is None, and add nothing.
         size: number of points n; None keeps the points of all parts. With labels the classes get points in proportion

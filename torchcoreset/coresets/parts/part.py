@@ -17,7 +17,7 @@ from ...transport import Cost, Transport, as_cost, transport
 from ...transport.passes import EngineName
 from ..history import BuildResult
 from ..labeled import LabeledCoreset
-from .bound import MergeBound, Of, mean_length, rounding
+from .bound import MergeBound, Of, PartBound, mean_length, rounding
 from .result import MergeResult
 
 KINDS = (
@@ -33,7 +33,7 @@ class Known:
     upper: float
     confidence: float
     of: Of
-    p: float | None  # None for a number, which is of the power that all others have
+    p: float | None  # None for a bound that does not say: it is of the power that all others have
     bias: float  # as of `PartBound`
     merged: MergeBound | None = None
 
@@ -187,6 +187,8 @@ def _given(bound: Any, scaling: Scaling | None, points: int, name: str) -> Known
     if isinstance(bound, MergeBound):
         _check_unit(None if bound.scaling is None else bound.scaling.words, scaling, name)
         return Known(bound.upper, bound.confidence, "merged", bound.p, bound.bias, bound)
+    if isinstance(bound, PartBound):
+        return Known(bound.upper, bound.confidence, bound.of, None, bound.bias, bound.merged)
     if is_real(bound):
         if not 0 <= bound < math.inf:
             raise ValueError(f"{name}: got the bound {bound!r}; expected a distance, W_p, not negative and finite.")

@@ -12,6 +12,7 @@ from torch import Tensor
 
 import torchcoreset as tc
 
+from ....transport import as_cost
 from ...files import CoresetFile, save_picture, write_assignment
 from ...outcome import Outcome
 from .ended import complete, interrupted, write
@@ -70,7 +71,12 @@ def _plain(job: Job) -> Built:
         resume=job.checkpoint.classes.get(None),
     )
     plan = result.transport
-    more = {"rows": len(plan.transform), "steps": _steps(result), "status": result.status.value}
+    more = {
+        "rows": len(plan.transform),
+        "steps": _steps(result),
+        "status": result.status.value,
+        "bias": result.bias,  # makes the bound of `merge` sharper
+    }
     record = record_of(job, plan.value, plan.lower) | more
     held = CoresetFile(job.undo(result.coreset.points.detach()), result.coreset.weights, None, record)
     assert result.row_numbers is not None, "the source is a table"
@@ -107,6 +113,7 @@ def _labeled(job: Job) -> Built:
         "status": "converged" if done else "max_steps",
         "label_kind": kind_of(labeled.labels),
         "classes": classes,
+        "bias": plan.plan.bias(labeled.points.detach(), rows) if as_cost(settings.p).mean_is_best else None,
     }
     record = record_of(job, plan.value, plan.lower) | more
     held = CoresetFile(job.undo(labeled.points.detach()), labeled.weights, labeled.labels, record)
