@@ -73,7 +73,7 @@ def test_what_is_printed(capsys):
     assert lines[3] == "written  c.npz"
     tc.Coreset(ROWS[:3]).save("plain.npz")
     assert main(["merge", "plain.npz", "--out", "d.npz"]) == 0
-    assert "no bound: plain.npz does not say how far it is from its rows." in capsys.readouterr().out
+    assert "no bound: plain.npz does not say how far it is from all its rows." in capsys.readouterr().out
 
 
 def test_bounds_of_an_interrupted_run_are_not_relied_on(capsys):

@@ -291,6 +291,9 @@ def test_labels_stay():
     assert float(share) == pytest.approx(200 / 300 * 66 / 200, rel=1e-6)
     for result in (union, small):
         assert holds(result.bound, result.coreset, rows, torch.ones(300), 2)
+    free = tc.merge([first, second], masses=[200, 100], size=6, weights="free", **QUICK)
+    assert holds(free.bound, free.coreset, rows, torch.ones(300), 2)
+    assert free.distance < small.distance
     again = tc.merge([small, first], size=6, **QUICK)
     assert again.labeled.coreset.size == 6
     assert again.bound.parts[0].merged is small.bound
@@ -299,7 +302,7 @@ def test_labels_stay():
         tc.merge([first, numbers])
     with pytest.raises(ValueError, match=r"coresets\[1\]: coresets\[0\] has labels, and coresets\[1\] has none"):
         tc.merge([first, second.coreset])
-    with pytest.raises(ValueError, match=r"weights: given with labelled coresets"):
+    with pytest.raises(ValueError, match=r"weights: got one for each point; expected None, 'free' or bounds"):
         tc.merge([first, second], size=6, weights=[1.0] * 6)
     with pytest.raises(ValueError, match=r"init: got points with labelled coresets"):
         tc.merge([first, second], size=6, init=rows[:6])
@@ -451,8 +454,15 @@ def test_parts_of_chosen_weights(weights):
 def test_a_trimmed_distance_is_no_bound():
     rows = normal(100, 2)
     part = tc.build_coreset(rows, 4, trim=0.05, **QUICK)
-    with pytest.raises(ValueError, match=r"coresets\[0\]: built with trim=0.05, .* Pass its `.coreset`, which has no"):
+    with pytest.raises(
+        ValueError, match=r"coresets\[0\]: got a distance with trim=0.05, .* Pass the `.coreset`, which has no"
+    ):
         tc.merge([part])
+    labeled = tc.build_labeled_coreset(rows, [0, 1] * 50, 4, trim=0.05, **QUICK)
+    found = tc.certify(part, normal(3000, 2, seed=1), trim=0.05)
+    for item in (labeled, (part.coreset, found)):
+        with pytest.raises(ValueError, match=r"coresets\[0\]: got a distance with trim=0.05"):
+            tc.merge([item])
     assert tc.merge([part.coreset]).bound is None
 
 

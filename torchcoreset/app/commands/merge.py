@@ -74,7 +74,7 @@ def run(settings: MergeSettings) -> Outcome:
         lines.append(f"W{p:g} to these points: {merged.distance:.6g}{unit}")
     if bound is None:
         unknown = next(name for name, one in zip(settings.coresets, held, strict=True) if _distance(one) is None)
-        lines.append(f"no bound: {unknown} does not say how far it is from its rows.")
+        lines.append(f"no bound: {unknown} does not say how far it is from all its rows.")
     else:
         lines.append(
             f"W{p:g} to the rows of the parts: at most {bound.upper:.6g}, and at least {bound.lower:.6g}{unit}"
@@ -88,7 +88,8 @@ def run(settings: MergeSettings) -> Outcome:
 
 def _distance(held: CoresetFile) -> float | None:
     """What W_p to the rows of its build does not exceed, if its file says so."""
-    if held.metadata.get("status") == "interrupted":  # its bounds are those of the points before the last step
+    # The bounds of an interrupted run are those of its points before the last step; trimmed ones leave rows out.
+    if held.metadata.get("status") == "interrupted" or held.metadata.get("trim"):
         return None
     bound: float | None = (held.metadata.get("bounds") or (None, None))[1]
     return bound

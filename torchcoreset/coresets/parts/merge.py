@@ -65,8 +65,8 @@ def merge(
             to their mass, at least one each, and no mass moves between classes.
         p: power of the distance; None for that of the parts, or 2 where these do not say.
         weights, init, restarts, steps, tolerance, seed, progress, engine: of the build of `size` points, as in
-            `build_coreset`; with labels `seed` is an int and `weights` and points as `init` are not possible. Only with
-            a `size`, all but the last two.
+            `build_coreset`; with labels `seed` is an int, and fixed `weights` and points as `init` are not possible.
+            Only with a `size`, all but the last two.
 
     Returns:
         `MergeResult`: the coreset, the union, the transport between them, and the bound, whose confidence is
@@ -116,12 +116,12 @@ def merge(
         coreset, labeled = build.coreset, None
         plan = build.transport if _is_exact(coreset) else _measured(coreset, union, b, p, engine)
     else:
-        name, first = _settings_of_classes(weights, init, seed)
+        name, first = _settings_of_classes(init, seed)
         used = b > 0  # classes of parts without mass are left out
         labeled = build_labeled_coreset(
             union.points.detach()[used], labels[used.cpu().numpy()], size, "proportional", p, init=name,
-            restarts=restarts, sample_weights=b[used], scale=union.scaling, steps=steps, tolerance=tolerance,
-            seed=first, progress=progress, engine=engine,
+            restarts=restarts, weights=weights, sample_weights=b[used], scale=union.scaling, steps=steps,
+            tolerance=tolerance, seed=first, progress=progress, engine=engine,
         )  # fmt: skip
         coreset, build = labeled.coreset, None
         plan = _measured(coreset, union, b, p, engine)
@@ -165,13 +165,8 @@ def _labeled(coreset: Coreset, labels: NDArray[Any] | None) -> LabeledCoreset | 
     return LabeledCoreset(coreset, classes, torch.from_numpy(place.astype(np.int64)), ())
 
 
-def _settings_of_classes(weights: Any, init: Init | Tensor | None, seed: int | Generator) -> tuple[Init | None, int]:
+def _settings_of_classes(init: Init | Tensor | None, seed: int | Generator) -> tuple[Init | None, int]:
     """Start and seed for builds of classes; ValueError for settings that these cannot have."""
-    if weights is not None:
-        raise ValueError(
-            "weights: given with labelled coresets, whose classes have the weights of their masses; expected None. "
-            "Pass `.coreset` of each to merge without labels."
-        )
     if isinstance(init, Tensor):
         raise ValueError("init: got points with labelled coresets; expected the name of a kind of start, or None.")
     if isinstance(seed, Generator):

@@ -159,11 +159,7 @@ def _known(item: Any, name: str) -> Known | None:
         bound = item.bound
         return None if bound is None else Known(bound.upper, bound.confidence, "merged", bound.p, bound.bias, bound)
     if isinstance(item, BuildResult):
-        if item.trim > 0:
-            raise ValueError(
-                f"{name}: built with trim={item.trim:g}, so its distance leaves out that share of the samples; "
-                "expected one to all. Pass its `.coreset`, which has no bound, or (coreset, certificate)."
-            )
+        _check_whole(item.trim, name)
         coreset, cost = item.coreset, as_cost(item.p)
         points = in_units(coreset.points.detach(), coreset.scaling)
         # The distance is that of the weights before they took the dtype of the points. Results that an earlier version
@@ -173,6 +169,8 @@ def _known(item: Any, name: str) -> Known | None:
         upper = item.distance + lost
         return Known(upper, 1.0, "samples", item.p, upper if item.bias is None else min(item.bias + lost, upper))
     if isinstance(item, LabeledCoreset) and item.results:
+        for result in item.results:
+            _check_whole(result.trim, name)
         # Classes are parts of the coreset, with the masses that its weights give them.
         shares = [float(item.weights.double()[item.class_of == k].sum()) for k in range(len(item.classes))]
         p = item.results[0].p
@@ -200,6 +198,7 @@ def _given(bound: Any, scaling: Scaling | None, points: int, name: str) -> Known
             f"{name}: got a {type(bound).__name__} as its bound; expected a Certificate, from tc.certify, a "
             "MergeBound, or a number that W_p does not exceed."
         )
+    _check_whole(getattr(bound, "trim", 0.0), name)
     certified = len(getattr(bound, "potential", ()))
     if certified not in (0, points):
         raise ValueError(
@@ -209,6 +208,15 @@ def _given(bound: Any, scaling: Scaling | None, points: int, name: str) -> Known
     _check_unit(unit if unit in UNITS.values() else None, scaling, name)
     upper, confidence, p = numbers
     return Known(float(upper), float(confidence), "population", float(p), float(upper))
+
+
+def _check_whole(trim: float, name: str) -> None:
+    """Raise ValueError for a distance that leaves out a share of the mass."""
+    if trim > 0:
+        raise ValueError(
+            f"{name}: got a distance with trim={trim:g}, which leaves out that share of the mass; expected one "
+            "to all of it. Pass the `.coreset`, which has no bound, or a pair with a certificate without trim."
+        )
 
 
 def _check_unit(unit: str | None, scaling: Scaling | None, name: str) -> None:
