@@ -39,13 +39,16 @@ TIED = 64  # roundings of a cost within which two points are equally near
 class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Points that stand in for the rows of X, in the manner of scikit-learn's `KMeans`.
 
-    `fit` minimises the exact W_p^p between the rows and n equally weighted points, so each point stands for an equal
-    share of the (weighted) rows. `partial_fit` takes rows as batches of a stream instead. What has been found keeps the
-    power that it was found with: a parameter that is set later counts from the next `fit` on.
+    `fit` minimises the exact W_p^p between the rows and n points, equally weighted unless `weights` says otherwise, so
+    that each stands for an equal share of the (weighted) rows. `partial_fit` takes rows as batches of a stream instead.
+    What has been found keeps the power that it was found with: a parameter that is set later counts from the next `fit`
+    on.
 
     Args:
         n_points: number of points; rows may be fewer, then points coincide.
         p: power of the distance, p >= 1.
+        weights: None for equal ones, "free", or bounds (low, high) in equal shares, as in `build_coreset`; of `fit`.
+        trim: share of the rows, by weight, that `fit` leaves unmatched, in [0, 1).
         init: how `fit` begins: "annealed", "random" or "kmeans++".
         max_iter: most steps of `fit`.
         tol: `fit` has converged when five steps change the value by less than half of this, relatively.
@@ -55,9 +58,11 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
 
     Attributes:
         points_: (n_points, d) in the floating type of X. After `partial_fit` an average of the iterates.
+        weights_: (n_points,) float64 weights of the points, sum 1.
         potential_: (n_points,) dual potential, which says where cells end.
         p_: power that points and potential belong to, by which `predict` and `score` go.
-        labels_: (rows,) the point of each row of X by the optimal plan, so that each has its share of the rows; after
+        labels_: (rows,) the point of each row of X by the optimal plan, so that each has its share of the rows, and -1
+            of one that stays unmatched; after
             `partial_fit` the cells of the last batch, as `predict` gives them.
         value_: W_p^p to the rows given; of the last batch after `partial_fit`.
         lower_: its certified lower bound; after `partial_fit` None, since a batch bounds nothing of the stream.
@@ -86,6 +91,8 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     _parameter_constraints = {  # noqa: RUF012  (scikit-learn's own form)
         "n_points": [Interval(Integral, 1, None, closed="left")],
         "p": [Interval(Real, 1, None, closed="left")],
+        "weights": [StrOptions({"free"}), tuple, None],
+        "trim": [Interval(Real, 0, 1, closed="left")],
         "init": [StrOptions({"annealed", "random", "kmeans++"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, 1, closed="left")],
@@ -98,6 +105,8 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         n_points: int = 10,
         *,
         p: float = 2,
+        weights: str | tuple[float, float] | None = None,
+        trim: float = 0.0,
         init: Init = "annealed",
         max_iter: int = 300,
         tol: float = 1e-3,
@@ -106,6 +115,8 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     ) -> None:
         self.n_points = n_points
         self.p = p
+        self.weights = weights
+        self.trim = trim
         self.init = init
         self.max_iter = max_iter
         self.tol = tol
@@ -127,6 +138,8 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             X,
             int(self.n_points),
             float(self.p),
+            weights=self.weights,
+            trim=float(self.trim),
             init=self.init,
             sample_weights=mass,
             steps=int(self.max_iter),
@@ -136,7 +149,7 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         )
         plan = result.transport
         self.__dict__.pop("_loss", None)  # a stream that was followed before
-        self._keep(result.coreset.points.detach(), plan.potential, float(self.p))
+        self._keep(result.coreset.points.detach(), plan.weights, plan.potential, float(self.p))
         self.labels_: NDArray[np.int64] = plan.assignment.numpy()
         self.value_, self.n_iter_ = plan.value, len(result.history)
         self.lower_: float | None = plan.lower
@@ -156,9 +169,16 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             sample_weight: (rows,) weights of the rows of this batch; equal if None.
 
         Raises:
-            ValueError: unusable rows; or `n_points` or `p` is not what the points belong to.
+            ValueError: unusable rows; or `n_points` or `p` is not what the points belong to; `weights` or `trim`, which
+                are of `fit`.
         """
         self._validate_params()
+        for name, given in (("weights", self.weights is not None), ("trim", self.trim > 0)):
+            if given:
+                raise ValueError(
+                    f"{name}: got {getattr(self, name)!r} in partial_fit, whose points weigh the same and stand for "
+                    "all rows; expected it in fit only. Set it back, or collect the rows and fit them."
+                )
         first = not hasattr(self, "points_")
         if not first:
             self._check_unchanged()
@@ -186,7 +206,7 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         iterate = (points.detach().double() - float(self.learning_rate) / batches**0.5 * step).to(X.dtype)
         share = min(1.0, 3 / (batches + 2))  # the first batch replaces the start, later ones weigh less
         self._loss, self._sizes, self._iterate, self._batches = loss, sizes, iterate, batches
-        self._keep(average.double().lerp(iterate.double(), share).to(X.dtype), last.potential, power)
+        self._keep(average.double().lerp(iterate.double(), share).to(X.dtype), last.weights, last.potential, power)
         self.value_, self.lower_, self.n_iter_ = float(value.detach()), None, batches
         self.labels_ = self._cells(X)
         return self
@@ -238,7 +258,8 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         """
         check_is_fitted(self, "points_")
         rows, mass = self._rows(X, sample_weight, reset=False)
-        return -transport(torch.from_numpy(self.points_).to(rows), rows, self._power, sample_weights=mass).value
+        points, weights = torch.from_numpy(self.points_).to(rows), getattr(self, "weights_", None)
+        return -transport(points, rows, self._power, weights, mass, trim=getattr(self, "trim", 0.0)).value
 
     def _rows(self, X: Any, sample_weight: Any, *, reset: bool) -> tuple[Tensor, Tensor | None]:
         """Checked rows as a tensor that shares nothing that will be written to, and their weights."""
@@ -259,8 +280,9 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         found: NDArray[np.int64] = cells.cell.numpy()
         return found
 
-    def _keep(self, points: Tensor, potential: Tensor, p: float) -> None:
+    def _keep(self, points: Tensor, weights: Tensor, potential: Tensor, p: float) -> None:
         self.points_: NDArray[Any] = points.numpy().copy()
+        self.weights_: Floats = weights.detach().double().numpy().copy()
         self.potential_: Floats = potential.detach().double().numpy().copy()
         self.p_ = p
 

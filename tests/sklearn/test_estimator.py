@@ -114,3 +114,22 @@ def test_a_stream_pickled_by_the_version_before_goes_on() -> None:
     again = pickle.loads(pickle.dumps(estimator)).partial_fit(rows[100:])
     assert again.points_.shape == (4, 2)
     assert again.n_iter_ == 2
+
+
+def test_free_and_bounded_weights_and_outliers() -> None:
+    rng = np.random.default_rng(0)
+    X = np.concatenate((rng.normal(size=(396, 2)), np.full((4, 2), 1e5)))
+    equal = WassersteinCoreset(6, random_state=0, trim=0.01).fit(X)
+    free = WassersteinCoreset(6, random_state=0, weights="free", trim=0.01).fit(X)
+    assert free.value_ < equal.value_
+    assert equal.weights_ == pytest.approx(np.full(6, 1 / 6))
+    assert free.weights_.sum() == pytest.approx(1)
+    assert (free.labels_[-4:] == -1).all()
+    assert np.bincount(free.labels_[:-4]) / 396 == pytest.approx(free.weights_, abs=2 / 396)
+    assert np.abs(free.points_).max() < 10
+    assert -free.score(X) == pytest.approx(free.value_, rel=1e-2)
+    bounded = WassersteinCoreset(6, random_state=0, weights=(0.9, 1.1)).fit(X[:-4])
+    assert 0.9 / 6 - 1e-9 <= bounded.weights_.min() <= bounded.weights_.max() <= 1.1 / 6 + 1e-9
+    assert (bounded.predict(X[:-4]) == bounded.labels_).mean() > 0.95
+    with pytest.raises(ValueError, match="weights: got 'free' in partial_fit"):
+        WassersteinCoreset(6, weights="free").partial_fit(X)
