@@ -18,11 +18,13 @@ from .errors import ConvergenceError, ConvergenceWarning, DriftWarning, RankErro
 from .guarantees import (
     Certificate,
     ExpectationError,
+    OptimalityBound,
     PushforwardCertificate,
     certify,
     certify_pushforward,
     expectation_error,
     lipschitz_constant,
+    optimality_bound,
 )
 from .losses import CoresetLoss, Discrepancy, SinkhornResult, energy_distance, mmd, sinkhorn_divergence, wasserstein
 from .planning import Preflight, Report, SizeResult, doctor, preflight, size_for
@@ -41,9 +43,10 @@ from .transport import (
 __all__ = [
     "BuildResult", "Certificate", "Comparison", "ConvergenceError", "ConvergenceWarning", "Coreset", "CoresetLoss",
     "Coupling", "CouplingBatch", "Discrepancy", "DriftWarning", "ExpectationError", "LabeledCoreset", "MergeBound",
-    "MergeResult", "PartBound", "Preflight", "Pushforward", "PushforwardCertificate", "RankError", "Report",
-    "SinkhornResult", "SizeResult", "Source", "Status", "Step", "StreamStatus", "StreamTransport", "Table", "Transport",
-    "TransportBatch", "as_source", "build_coreset", "build_labeled_coreset", "certify", "certify_pushforward",
-    "compare_divergences", "doctor", "energy_distance", "expectation_error", "hold_out", "lipschitz_constant", "merge",
-    "mmd", "preflight", "read_table", "sinkhorn_divergence", "size_for", "transport", "wasserstein",
+    "MergeResult", "OptimalityBound", "PartBound", "Preflight", "Pushforward", "PushforwardCertificate", "RankError",
+    "Report", "SinkhornResult", "SizeResult", "Source", "Status", "Step", "StreamStatus", "StreamTransport", "Table",
+    "Transport", "TransportBatch", "as_source", "build_coreset", "build_labeled_coreset", "certify",
+    "certify_pushforward", "compare_divergences", "doctor", "energy_distance", "expectation_error", "hold_out",
+    "lipschitz_constant", "merge", "mmd", "optimality_bound", "preflight", "read_table", "sinkhorn_divergence",
+    "size_for", "transport", "wasserstein",
 ]  # fmt: skip

@@ -16,6 +16,8 @@ linear program; `LineProblem.quantizer` has the best points with free weights.
 From `plane`, `BEST_KNOWN`: the best W2^2 of n points in N(0, I_2) and in the unit square, closed forms for
 small n and the best of many restarts beyond; the limits `HEXAGON_W1` and `HEXAGON_W2`; and seeded samplers.
 
+From `optimal`, `best_value`: the global optimum over all points, of tiny problems.
+
 From `gaussians`, `gaussian_w2` (Dowson and Landau 1982), `entropic_gaussian_line` and
 `sinkhorn_gaussian_line` (Janati et al. 2020).
 
@@ -29,11 +31,12 @@ From `gaussians`, `gaussian_w2` (Dowson and Landau 1982), `entropic_gaussian_lin
 from .discrete import DISCRETE_PROBLEMS, E1, DiscreteProblem, LineTransport, line_transport
 from .gaussians import entropic_gaussian_line, gaussian_w2, sinkhorn_gaussian_line
 from .line import EXPONENTIAL, LINE_PROBLEMS, NORMAL, UNIFORM, LineProblem
+from .optimal import best_value
 from .plane import BEST_KNOWN, HEXAGON_W1, HEXAGON_W2, KnownValue, sample_normal, sample_square
 from .relaxed import relaxed_value
 
 __all__ = [
     "BEST_KNOWN", "DISCRETE_PROBLEMS", "E1", "EXPONENTIAL", "HEXAGON_W1", "HEXAGON_W2", "LINE_PROBLEMS", "NORMAL",
-    "UNIFORM", "DiscreteProblem", "KnownValue", "LineProblem", "LineTransport", "entropic_gaussian_line", "gaussian_w2",
-    "line_transport", "relaxed_value", "sample_normal", "sample_square", "sinkhorn_gaussian_line",
+    "UNIFORM", "DiscreteProblem", "KnownValue", "LineProblem", "LineTransport", "best_value", "entropic_gaussian_line",
+    "gaussian_w2", "line_transport", "relaxed_value", "sample_normal", "sample_square", "sinkhorn_gaussian_line",
 ]  # fmt: skip

@@ -64,6 +64,21 @@ class Cost(ABC):
         """
 
     @abstractmethod
+    def pairwise_below(self, y: Tensor, x: Tensor) -> Tensor:
+        """The same as `pairwise`, but for a relative `roundoffs` never above the true costs; float64.
+
+        Rows should lie about the origin: what is taken off grows with the squares of their norms.
+        """
+
+    @property
+    @abstractmethod
+    def spread_share(self) -> float:
+        """k in E c(X, x) >= k E c(X, X'), which holds for every point x and independent X, X' of one distribution.
+
+        The larger it is, the better: it is what a bound on the cost of a cell makes of the costs between its samples.
+        """
+
+    @abstractmethod
     def reduced(self, rows: Tensor, cols: Tensor, x2: Tensor, y2: Tensor | None, v: Tensor) -> Tensor:
         """c - v between all rows (k, d) and columns (l, d), by one matrix product: points and samples, or the reverse.
 
@@ -208,6 +223,19 @@ class EuclideanPower(Cost):
     def pairwise_exact(self, y: Tensor, x: Tensor) -> Tensor:
         distance = torch.cdist(y, x, compute_mode="donot_use_mm_for_euclid_dist")
         return distance if self.p == 1 else distance.pow_(self.p)
+
+    def pairwise_below(self, y: Tensor, x: Tensor) -> Tensor:
+        y, x = y.double(), x.double()
+        # Squares err by (d + 8) u (|y| + |x|)^2 at most, see `expansion_error`, and that is <= 2 (|y|^2 + |x|^2).
+        kept = 1 - (y.shape[1] + 8) * torch.finfo(torch.float64).eps
+        square = torch.addmm((x * x).sum(1).mul_(kept), y, x.t(), alpha=-2)
+        square.add_((y * y).sum(1, keepdim=True).mul_(kept)).clamp_(min=0)
+        return self._from_square_(square)
+
+    @property
+    def spread_share(self) -> float:
+        """1/2 for p <= 2 and 2^(1-p) beyond: f -> f(X) - f(X') between L^1, L^2 and L^inf (Riesz-Thorin)."""
+        return float(0.5 ** max(1.0, self.p - 1))
 
     def reduced(self, rows: Tensor, cols: Tensor, x2: Tensor, y2: Tensor | None, v: Tensor) -> Tensor:
         if y2 is None:

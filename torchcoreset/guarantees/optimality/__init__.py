@@ -1,0 +1,11 @@
+"""How good any points could be: lower bounds on W_p between rows and all points of a number and kind of weights.
+
+`optimality_bound` takes the best that the number of `rows` allows: exact on the `line`; from the mass nearest to each
+row, `pairs`, with a shift that makes it sharper; the same for `free`, bounded and given weights; or a `semidefinite`
+relaxation. `result` compares a build with it.
+"""
+
+from .bound import optimality_bound
+from .result import OptimalityBound
+
+__all__ = ["OptimalityBound", "optimality_bound"]
