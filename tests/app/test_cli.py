@@ -59,6 +59,24 @@ def test_every_format_gives_the_same_points(folder, capsys, data):
     torch.testing.assert_close(tc.Coreset.load("coreset.npz").points, expected.points)
 
 
+def test_bound_is_that_of_the_library(folder, capsys):
+    line = "bound t.csv --size 6 --columns a,b,c --scale standard"
+    code, said = ask(capsys, f"{line} --distance 2.5")
+    expected = tc.optimality_bound(torch.from_numpy(ROWS), 6, scale="standard")
+    assert (code, said["method"], said["samples"]) == (0, "semidefinite", 300)
+    assert said["distance"] == pytest.approx(expected.distance)
+    assert said["within"] == pytest.approx(expected.within(2.5))
+    assert main(line.split()) == 0
+    assert "no 6 points (equal weights) are nearer" in capsys.readouterr().out
+    assert ask(capsys, f"{line} --point-weights 0.5,2")[1]["lower"] < said["lower"]
+    for more, message in (
+        ("--point-weights 2,3", "--point-weights: got '2,3'; expected equal"),
+        ("--distance 0.1", "--distance: got a distance of 0.1, and no 6 points"),
+    ):
+        assert main([*line.split(), *more.split()]) == 2
+        assert message in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("suffix", [".npz", ".pt", ".PT", ".safetensors", ".csv", ".parquet"])
 def test_every_output_reads_back(folder, capsys, suffix):
     if suffix == ".safetensors":

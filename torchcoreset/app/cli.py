@@ -38,7 +38,14 @@ IN_WORDS = {
     "Pass float64 samples": "Use a file with float64 numbers",
     "weights_are='counts'": "--weights-are counts",
 }
-FLAGS = {"features": "--columns", "source": "DATA", "rows": "DATA", "samples": "--samples", "y": "--label"}
+FLAGS = {
+    "features": "--columns",
+    "source": "DATA",
+    "rows": "DATA",
+    "samples": "--samples",
+    "y": "--label",
+    "found": "--distance",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -279,7 +279,7 @@ def test_within_compares_like_with_like() -> None:
         ({"weights": [1.0, 2.0]}, r"weights: got shape \(2,\); expected \(3,\)"),
         ({"source": torch.distributions.Normal(0.0, 1.0)}, "source: got .* expected a table"),
         ({"source": torch.full((3, 2), math.nan)}, "3 of 3 rows hold NaN"),
-        ({"source": torch.tensor([[0.0], [1e200]]).double()}, "source: got rows that spread over"),
+        ({"source": torch.tensor([[0.0], [1e200]], dtype=torch.float64)}, "source: got rows that spread over"),
     ],
 )
 def test_what_cannot_be_bounded_is_refused(changes: dict[str, object], message: str) -> None:

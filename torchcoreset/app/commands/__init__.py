@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..outcome import Outcome
-from . import build, certify, compare, info, merge, push, size
+from . import bound, build, certify, compare, info, merge, push, size
 from .run import RunSettings, read_config
 
 COMMANDS: dict[str, tuple[type[Any], Callable[[Any], Outcome], str]] = {
@@ -12,6 +12,7 @@ COMMANDS: dict[str, tuple[type[Any], Callable[[Any], Outcome], str]] = {
     "certify": (certify.CertifySettings, certify.run, "bound the distance to the population"),
     "compare": (compare.CompareSettings, compare.run, "measure coresets beside random rows"),
     "merge": (merge.MergeSettings, merge.run, "make one coreset of those of several parts"),
+    "bound": (bound.BoundSettings, bound.run, "say what no points can be nearer than"),
     "push": (push.PushSettings, push.run, "map a coreset through a network"),
     "size": (size.SizeSettings, size.run, "find how many points a distance needs"),
     "info": (info.InfoSettings, info.run, "say what a file or this installation holds"),
