@@ -63,7 +63,7 @@ ROOMS_MAY_IMPORT = {
     "coresets/parts": {"start"},
     "guarantees/bounds": set(),
     "guarantees/evaluation": {"bounds"},
-    "guarantees/optimality": set(),
+    "guarantees/optimality": {"bounds"},
     "app/files": set(),
     "app/commands": {"files"},
 }

@@ -21,6 +21,8 @@ def test_the_line() -> None:
     assert 15 <= found.size <= 18
     assert found.certificate.upper <= 0.02
     assert found.coreset.size == found.size
+    assert 9 <= found.least <= 15
+    assert f"fewer than {found.least} cannot be" in found.message
     assert found.growth.dimension == pytest.approx(1, rel=0.3)  # of upper ends, which sampling errors raise
     assert 1 - found.certificate.confidence == pytest.approx(0.05 / 8)
 
@@ -47,7 +49,15 @@ def test_out_of_reach() -> None:
 def test_effort_is_bounded() -> None:
     found = tc.size_for(0.01, line, samples=2000, max_builds=2)
     assert len(found.tried) == 2
+    assert found.least > 15  # 0.01 takes 29
     assert "allow more builds" in found.message or "may be as near" in found.message
+
+
+def test_nothing_is_said_of_fewer_points_where_it_cannot_be() -> None:
+    rows = torch.rand(1000, 1, generator=torch.Generator().manual_seed(0))
+    assert tc.size_for(0.2, tc.as_source(rows, torch.ones(1000)), max_builds=1).least is None
+    assert tc.size_for(0.2, rows[:300], max_builds=1).least is None
+    assert tc.size_for(5.0, rows, max_builds=1, max_size=1).least == 1
 
 
 def test_a_table_is_split() -> None:

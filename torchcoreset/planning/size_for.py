@@ -10,14 +10,16 @@ from torch import Generator
 
 from ..coresets import Coreset, build_coreset
 from ..errors import warn_user
-from ..guarantees import Certificate, certify, check_confidence
-from ..sources import Pushforward, Scale, Scaling, Source, as_source, hold_out, make_generator
+from ..guarantees import Certificate, certify, check_confidence, fewest_points
+from ..sources import Pushforward, Scale, Scaling, Source, as_source, hold_out, make_generator, scaled
 from ..sources.tables import RandomAccessSource
 from ..tensors import check_count, described, is_real
 from ..transport import check_power, check_trim, is_choice
 from .growth import Growth, fit_growth
 
 LADDER = (10, 20, 40)  # sizes that the law is fitted to
+RULED_OUT = 2000  # rows, at most, that say which sizes are out of the question: more find few more of them
+FEWEST_ROWS = 200  # with fewer nothing is said of that
 SPARE = 1.05  # times the points that the fit asks for, since it errs
 TAILS = 0.5  # part of the cost in a tenth of the cells; beyond it a warning says that the law may not hold
 
@@ -36,6 +38,8 @@ class SizeResult:
         growth: the law W = C n^(-1/s) that was fitted; None if the smallest size was enough.
         tried: sizes and certificates, in the order of trying.
         message: the answer in words.
+        least: no fewer points of equal weight are within epsilon, at the confidence: a bound of its own, on rows that
+            build nothing, and the reason to stop where it exceeds `max_size`. None where rows have weights.
     """
 
     size: int | None
@@ -45,6 +49,7 @@ class SizeResult:
     growth: Growth | None
     tried: list[tuple[int, Certificate]]
     message: str
+    least: int | None = None
 
     @property
     def reached(self) -> bool:
@@ -155,10 +160,14 @@ def size_for(
     best = min(range(len(tried)), key=lambda k: tried[k][1].upper if enough is None else tried[k][0] != enough)
     found = tried[best][1]
     _warn_of_tails(found)
+    most = max_size if enough is None else enough - 1
+    least = _least(epsilon, fresh, scaling, p, most, confidence, generator)
     if enough is None:
         message = _out_of_reach(epsilon, tried[best][0], found, law, max_size)
     else:
         message = f"{enough} points are within {found.upper:.4g} <= {epsilon:g} (W_{p:g}), certified"
+    if least is not None and least > 1:
+        message += f"; fewer than {least} cannot be"
     return SizeResult(
         size=enough,
         certificate=found,
@@ -167,6 +176,20 @@ def size_for(
         growth=law,
         tried=tried,
         message=message,
+        least=least,
+    )
+
+
+def _least(
+    epsilon: float, fresh: Source, scaling: Scaling | None, p: float, most: int, confidence: float, generator: Generator
+) -> int | None:
+    """The fewest points that may be within epsilon; None where that cannot be said of these rows."""
+    if most == 0:
+        return 1
+    if fresh.weighted or (fresh.size is not None and fresh.size < FEWEST_ROWS):
+        return None
+    return fewest_points(
+        epsilon, scaled(fresh, scaling), p, most, confidence=confidence, samples=RULED_OUT, seed=generator
     )
 
 

@@ -2,10 +2,11 @@
 
 `optimality_bound` takes the best that the number of `rows` allows: exact on the `line`; from the mass nearest to each
 row, `pairs`, with a shift that makes it sharper; the same for `free`, bounded and given weights; or a `semidefinite`
-relaxation. `result` compares a build with it.
+relaxation. `population` bounds the distance to the distribution behind the rows. `result` compares a build.
 """
 
 from .bound import optimality_bound
+from .population import fewest_points
 from .result import OptimalityBound
 
-__all__ = ["OptimalityBound", "optimality_bound"]
+__all__ = ["OptimalityBound", "fewest_points", "optimality_bound"]

@@ -12,12 +12,15 @@ from torch import Generator, Tensor
 
 from ...modes import solver_modes
 from ...sources import Scale, Scaling, Source, as_source, make_generator, permutation, scaled
-from ...tensors import check_count, check_finite, check_name, is_real, normalised, span
-from ...transport import Cost, as_cost
+from ...tensors import check_count, check_finite, check_name, normalised, span
+from ...transport import Cost, as_cost, as_marginals, is_choice
+from ..bounds import clt
 from ..certificate import OF_DATA
+from ..certify import check_confidence
 from .free import given_bound, weighted_bound
 from .line import line_bound
 from .pairs import PASSES, nearest_mass, shift_bound
+from .population import halves, pair_moments, warn_of_tails
 from .result import OptimalityBound
 from .rows import UNIT, Rows, distinct_rows
 from .semidefinite import STEPS, semidefinite_bound
@@ -64,6 +67,8 @@ def optimality_bound(
     sample_weights: Any = None,
     scale: Scale | None = None,
     method: Method = "auto",
+    confidence: float | None = None,
+    samples: int = 10_000,
     seed: int | Generator = 0,
 ) -> OptimalityBound:
     """What no n points can be nearer than: a lower bound on W_p between any of them and the rows of a table.
@@ -77,6 +82,7 @@ def optimality_bound(
     half the mean square between two samples of a cell is what its mean costs; for other p this loses some.
 
     All rows count: nothing is sampled. Costs are computed in float64, and what rounding may have added is subtracted.
+    With a `confidence` it is a bound for the distribution that the rows come from, by a U-statistic.
 
     Args:
         source: a table that `as_source` reads: tensor, array, DataFrame, dataset, loader of known length, file. All
@@ -92,7 +98,11 @@ def optimality_bound(
             with free weights in random blocks of 4096 rows, averaged, which bounds the whole), "line" (exact, for
             one column, equal weights and p of 1 or 2). "auto" takes the first that is affordable: "line",
             "semidefinite" up to 1500 distinct rows, "shift" up to 32768, and else "blocks".
-        seed: of the blocks.
+        confidence: None bounds the distance to the rows of a table. A probability in (0, 1), such as 0.95, bounds the
+            distance to the distribution that a source samples from, at that confidence, in the limit of many samples:
+            for equal weights, or weights of a positive least share, and rows without weights of their own.
+        samples: with a confidence, most rows to draw; half of them say what to look at in the other half.
+        seed: of the blocks, and of the samples.
 
     Returns:
         `OptimalityBound`: `lower`, `distance`, and `within`, which compares a build with it.
@@ -122,17 +132,20 @@ def optimality_bound(
     check_name(method, "method", get_args(Method))
     asked = read_weights(weights, size)
     read = as_source(source, sample_weights)
-    if read.size is None:
-        raise ValueError(
-            f"source: got {read!r}, whose rows are not known before they are read; expected a table, which the bound "
-            "speaks of. Collect rows in a tensor first: the bound is then one for these rows."
-        )
     scaling = None if scale is None else Scaling.of(read, scale)
-    with solver_modes():
-        rows, count = read_rows(scaled(read, scaling), cost, make_generator(seed))
-        steps = min(STEPS, max(1, WORK // len(rows) ** 3)) if method == "auto" else STEPS
-        method = choose(method, rows, asked)
-        (lower, allowance), used = bound_by(method, rows, asked, steps, make_generator(seed))
+    generator = make_generator(seed)
+    if confidence is None:
+        rows, count = read_rows(scaled(read, scaling), cost, generator)
+        distinct = len(rows)
+        with solver_modes():
+            (lower, allowance), used = bound_for_rows(method, rows, asked, generator)
+    else:
+        check_confidence(confidence)
+        if method != "auto":
+            raise ValueError(f"method: got {method!r} with a confidence; expected 'auto'. Leave one of them out.")
+        samples = check_count(samples, "samples")
+        (lower, allowance), count = bound_for_all(scaled(read, scaling), cost, asked, confidence, samples, generator)
+        used, distinct = "population", count
     return OptimalityBound(
         lower=max(lower, 0.0),
         size=size,
@@ -140,29 +153,21 @@ def optimality_bound(
         weights=asked.words,
         method=used,
         samples=count,
-        distinct=len(rows),
+        distinct=distinct,
         allowance=allowance,
+        confidence=confidence,
         unit=OF_DATA if scaling is None else scaling.words,
     )
 
 
 def read_weights(weights: Any, size: int) -> Weights:
     """What `weights` says of points."""
-    if weights is None:
+    choice = as_marginals(weights, size, "weights")
+    if choice is not None:
+        low, high = size * float(choice.low[0]), size * float(choice.high[0])
+        return Weights("free" if choice.free else f"between {low:g} and {high:g} equal shares", size, low, high)
+    if weights is None or is_choice(weights):  # of one point, or between bounds that leave no choice
         return Weights("equal", size, 1.0, 1.0)
-    if isinstance(weights, str):
-        if weights != "free":
-            raise ValueError(f"weights: got {weights!r}; expected 'free', a tuple (low, high), or {size} numbers.")
-        return Weights("free", size, 0.0, math.inf)
-    if isinstance(weights, tuple):
-        if len(weights) != 2 or not all(map(is_real, weights)) or not 0 <= weights[0] <= 1 <= weights[1]:
-            raise ValueError(
-                f"weights: got the tuple {weights!r}; expected (low, high) with 0 <= low <= 1 <= high, in units of an "
-                "equal share. Give the weights themselves as a list or a tensor."
-            )
-        low, high = map(float, weights)
-        words = "equal" if low == high else f"between {low:g} and {high:g} equal shares"
-        return Weights(words, size, low, high)
     b = normalised(weights, size, "weights")
     b = b[b > 0]
     if bool((b == b[0]).all()):
@@ -172,6 +177,11 @@ def read_weights(weights: Any, size: int) -> Weights:
 
 def read_rows(source: Source, cost: Cost, generator: Generator) -> tuple[Rows, int]:
     """The distinct rows of a source, and how many there were."""
+    if source.size is None:
+        raise ValueError(
+            f"source: got {source!r}, whose rows are not known before they are read; expected a table, which the bound "
+            "speaks of. Collect rows in a tensor first, or give a confidence=0.95 for the distribution behind them."
+        )
     y, a = source.materialize(None, generator)
     check_finite(y, "source")
     rows = distinct_rows(y, a, cost)
@@ -203,8 +213,27 @@ def choose(method: Method, rows: Rows, asked: Weights) -> Method:
     return "shift" if len(rows) ** 2 <= PAIRS else "blocks"
 
 
-def bound_by(method: Method, rows: Rows, asked: Weights, steps: int, generator: Generator) -> tuple[Bound, str]:
+def bound_for_all(
+    source: Source, cost: Cost, asked: Weights, confidence: float, samples: int, generator: Generator
+) -> tuple[Bound, int]:
+    """The bound for the distribution behind a source, what the confidence took of it, and how many rows it is from."""
+    if not asked.least > 0:
+        raise ValueError(
+            f"weights: got {asked.words} weights with a confidence; expected equal ones, or bounds (low, high) with a "
+            "positive low, which limit how small a cell may be."
+        )
+    fit, fresh = halves(source, samples, generator)
+    with solver_modes():
+        moments = pair_moments(fit, fresh, cost, asked.least)
+    warn_of_tails(moments)
+    error = clt(moments, 1 - confidence, above=False)
+    return (moments.mean - error, error), moments.count
+
+
+def bound_for_rows(method: Method, rows: Rows, asked: Weights, generator: Generator) -> tuple[Bound, str]:
     """The bound that a method finds, and its name; that of the shift where this is sharper than a semidefinite one."""
+    steps = min(STEPS, max(1, WORK // len(rows) ** 3)) if method == "auto" else STEPS
+    method = choose(method, rows, asked)
     if method == "line":
         return line_bound(rows, asked.size), method
     if method == "pairs":

@@ -17,17 +17,18 @@ SLIP = 1e-6  # relative; a distance that is below the bound by more than this an
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class OptimalityBound:
-    """W_p^p >= lower, for all points of this number and weights, and these rows.
+    """W_p^p >= lower, for all points of this number and weights, and these rows, or the distribution behind them.
 
     Attributes:
         lower: the bound on W_p^p, not rooted; 0 if nothing was proved.
         size: number of points n.
         p: power of the cost.
         weights: of the points: "equal", "free", "given", or "between 0.5 and 2 equal shares".
-        method: how it was found: "line" (exact), "semidefinite", "shift", "pairs" or "blocks".
-        samples: rows that it speaks of.
+        method: how it was found: "line" (exact), "semidefinite", "shift", "pairs", "blocks" or "population".
+        samples: rows that it speaks of, or that the bound for the distribution was computed on.
         distinct: different rows with weight among them.
-        allowance: what was subtracted of W_p^p for rounding.
+        allowance: what was subtracted of W_p^p for rounding, or for the confidence.
+        confidence: of a bound for the distribution behind the rows; None for one for these rows.
         unit: of the distance, in words.
     """
 
@@ -39,6 +40,7 @@ class OptimalityBound:
     samples: int
     distinct: int
     allowance: float
+    confidence: float | None = None
     unit: str = OF_DATA
 
     @property
@@ -51,7 +53,8 @@ class OptimalityBound:
 
         Args:
             found: W_p, rooted, of points of this size and weights to the same rows; or the result of the build that
-                found them, whose size, power, weights and unit are compared.
+                found them, whose size, power and unit are compared, and whether its weights are equal. To a bound for
+                the distribution compare `Certificate.upper`.
 
         Raises:
             TypeError, ValueError: not a distance, or one of other points, or below the bound.
@@ -69,6 +72,11 @@ class OptimalityBound:
         return 0.0 if distance == 0 else math.inf
 
     def _distance_of(self, found: Any) -> float:
+        if self.confidence is not None:
+            raise TypeError(
+                f"found: got {type(found).__name__} for a bound on the distance to a distribution; expected that "
+                "distance. Certify the points on fresh rows, and give `upper` of the certificate."
+            )
         coreset = getattr(found, "coreset", None)
         if coreset is None or not hasattr(found, "distance"):
             raise TypeError(
@@ -97,7 +105,8 @@ class OptimalityBound:
     def __repr__(self) -> str:
         unit = "" if self.unit == OF_DATA else f" {self.unit}"
         rows = f"samples={self.samples}" + (f" ({self.distinct} distinct)" if self.distinct < self.samples else "")
+        confidence = "" if self.confidence is None else f"confidence={self.confidence:g}"
         return described(
             self, f"W_{self.p:g} >= {self.distance:.6g}{unit}", f"size={self.size}", f"weights={self.weights}", rows,
-            method="",
+            confidence, method="",
         )  # fmt: skip
