@@ -57,7 +57,11 @@ def test_nothing_is_said_of_fewer_points_where_it_cannot_be() -> None:
     rows = torch.rand(1000, 1, generator=torch.Generator().manual_seed(0))
     assert tc.size_for(0.2, tc.as_source(rows, torch.ones(1000)), max_builds=1).least is None
     assert tc.size_for(0.2, rows[:300], max_builds=1).least is None
+    assert tc.size_for(0.2, rows, max_builds=1, weights="free").least is None
+    assert tc.size_for(0.2, rows, max_builds=1, trim=0.1).least is None
     assert tc.size_for(5.0, rows, max_builds=1, max_size=1).least == 1
+    equal, bounded = (tc.size_for(0.02, rows, max_builds=1, weights=weights).least for weights in (None, (0.5, 2.0)))
+    assert 1 < bounded < equal
 
 
 def test_a_table_is_split() -> None:

@@ -38,8 +38,8 @@ class SizeResult:
         growth: the law W = C n^(-1/s) that was fitted; None if the smallest size was enough.
         tried: sizes and certificates, in the order of trying.
         message: the answer in words.
-        least: no fewer points of equal weight are within epsilon, at the confidence: a bound of its own, on rows that
-            build nothing, and the reason to stop where it exceeds `max_size`. None where rows have weights.
+        least: no fewer points of such weights are within epsilon, at the confidence: a bound of its own, on rows that
+            build nothing. None where rows have weights, those of the points are free, or a share is trimmed.
     """
 
     size: int | None
@@ -161,7 +161,8 @@ def size_for(
     found = tried[best][1]
     _warn_of_tails(found)
     most = max_size if enough is None else enough - 1
-    least = _least(epsilon, fresh, scaling, p, most, confidence, generator)
+    share = 1.0 if weights is None else 0.0 if isinstance(weights, str) else float(weights[0])
+    least = _least(epsilon, fresh, scaling, p, most, 0.0 if trim else share, confidence, generator)
     if enough is None:
         message = _out_of_reach(epsilon, tried[best][0], found, law, max_size)
     else:
@@ -181,15 +182,29 @@ def size_for(
 
 
 def _least(
-    epsilon: float, fresh: Source, scaling: Scaling | None, p: float, most: int, confidence: float, generator: Generator
+    epsilon: float,
+    fresh: Source,
+    scaling: Scaling | None,
+    p: float,
+    most: int,
+    share: float,
+    confidence: float,
+    generator: Generator,
 ) -> int | None:
-    """The fewest points that may be within epsilon; None where that cannot be said of these rows."""
+    """The fewest points, each of at least this share of an equal one, that may be within epsilon; None if unknown."""
     if most == 0:
         return 1
-    if fresh.weighted or (fresh.size is not None and fresh.size < FEWEST_ROWS):
+    if share == 0 or fresh.weighted or (fresh.size is not None and fresh.size < FEWEST_ROWS):
         return None
     return fewest_points(
-        epsilon, scaled(fresh, scaling), p, most, confidence=confidence, samples=RULED_OUT, seed=generator
+        epsilon,
+        scaled(fresh, scaling),
+        p,
+        most,
+        share=share,
+        confidence=confidence,
+        samples=RULED_OUT,
+        seed=generator,
     )
 
 

@@ -35,9 +35,17 @@ FEWEST = 30  # rows on either side; with fewer there is no bound
 
 
 def fewest_points(
-    epsilon: float, source: Source, p: float, most: int, *, confidence: float, samples: int, seed: int | Generator
+    epsilon: float,
+    source: Source,
+    p: float,
+    most: int,
+    *,
+    share: float = 1.0,
+    confidence: float,
+    samples: int,
+    seed: int | Generator,
 ) -> int:
-    """The fewest points of equal weight that may be within epsilon of a distribution: no fewer are, at the confidence.
+    """The fewest points that may be within epsilon of a distribution: no fewer are, at the confidence.
 
     It is most + 1 where `most` points are none. What rules out n points does so for fewer, whose cells are larger. The
     sizes that are tried share the confidence (Bonferroni).
@@ -47,6 +55,7 @@ def fewest_points(
         source: of independent rows, as for `optimality_bound` with a confidence.
         p: power of the distance.
         most: points to try at most.
+        share: least weight of a point, in equal ones.
         confidence: in (0, 1).
         samples: most rows to draw.
         seed: int or generator.
@@ -58,7 +67,7 @@ def fewest_points(
     with solver_modes():
         while possible - out > 1:
             size = (out + possible) // 2
-            moments = pair_moments(fit, fresh, cost, 1 / size)
+            moments = pair_moments(fit, fresh, cost, share / size)
             if moments.mean - clt(moments, delta, above=False) > cost.of_length(epsilon):
                 out = size
             else:
