@@ -111,8 +111,9 @@ def optimality_bound(
         TypeError, ValueError: unusable arguments or rows, named; a source without an end, of which only a sample could
             be bounded; a method that cannot be used on these.
 
-    Time in processor seconds, one thread, 16 columns, n = 50 (n = 10 takes up to half more): semidefinite 1 for 500
-    rows, 6 for 1000, 8 for 1500; shift 0.3 for 1000, 7 for 10,000, 22 for 30,000; blocks 20 for each 100,000.
+    Time in processor seconds, one thread, 16 columns, n = 50: "semidefinite" 1 for 500 rows, 7 for 1000, 6 for 1500 (in
+    fewer steps), 30 for 1800 if asked for; "shift" 0.1 for 1000 rows, 7 for 10,000, 28 for 30,000, and up to half more
+    for n = 10; "pairs" a quarter to a half of that; "blocks" 40 for each 100,000 rows.
 
     The bound is weak where mass has to bridge separated clusters: it sees what is near to each row, and not that whole
     points cannot be shared out as the clusters' masses ask. There `within` is large however good the points are.
@@ -247,7 +248,7 @@ def bound_for_rows(method: Method, rows: Rows, asked: Weights, generator: Genera
     if len(rows) > 2 * PART:  # what bounds each block with free weights bounds the whole; other bounds do not
         sharper = in_blocks(rows, PART, generator, lambda part: semidefinite(part, free(asked.size), steps))
     else:
-        sharper = semidefinite_bound(rows, asked.size, asked.least, w, steps)
+        sharper = semidefinite_bound(rows, asked.size, asked.least, w, found[0], steps)
     return (sharper, method) if sharper[0] >= found[0] else (found, "shift")
 
 
@@ -264,7 +265,8 @@ def shifted(rows: Rows, asked: Weights) -> tuple[Bound, Tensor]:
 
 def semidefinite(rows: Rows, asked: Weights, steps: int) -> Bound:
     """The semidefinite bound, from the shift of all pairs on."""
-    return semidefinite_bound(rows, asked.size, asked.least, shifted(rows, asked)[1], steps)
+    found, w = shifted(rows, asked)
+    return max(found, semidefinite_bound(rows, asked.size, asked.least, w, found[0], steps))
 
 
 def at_shift(rows: Rows, asked: Weights, w: Tensor) -> Bound:

@@ -41,16 +41,18 @@ NEWTON = 30  # most steps to a projection on row sums
 SUMS = 1e-5  # relative error of row sums at which these end: float32 has no more
 
 
-def semidefinite_bound(rows: Rows, size: int, mass: float, w: Tensor, steps: int = STEPS) -> tuple[float, float]:
+def semidefinite_bound(
+    rows: Rows, size: int, mass: float, w: Tensor, other: float, steps: int = STEPS
+) -> tuple[float, float]:
     """The best certificate for `size` points of at least this mass each, which may be 0, and what rounding took of it.
 
-    R begins with the shift w (m,) of `pairs`, R_kl = w_k - w_l.
+    R begins with the shift w (m,) of `pairs`, R_kl = w_k - w_l; `other` is the bound by that, a unit of costs.
     """
     costs = rows.costs(slice(0, len(rows)))
     s = rows.a.sqrt()
     shift = (w[:, None] - w).mul_(s[:, None] * s)
     best = certificate(rows, costs, shift, size, mass)
-    unit = max(best[0], LEAST * float(rows.a @ costs @ rows.a))
+    unit = max(other, LEAST * float(rows.a @ costs @ rows.a))
     if not unit > 0 or size == 1:
         return best
     admm = Admm(rows.a, costs, shift, size, mass, unit)
