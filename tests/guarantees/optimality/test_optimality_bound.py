@@ -233,6 +233,13 @@ def test_digits(data_dir: Path) -> None:
 
 
 @pytest.mark.slow
+def test_all_digits_are_within_two_per_cent_of_the_best_possible(data_dir: Path) -> None:
+    y = torch.from_numpy(np.load(data_dir / "digits.npz")["X"])
+    built = tc.build_coreset(y, 50, progress=False)
+    assert tc.optimality_bound(y, 50, method="semidefinite").within(built) < 0.022
+
+
+@pytest.mark.slow
 def test_pendigits(data_dir: Path) -> None:
     y = torch.from_numpy(np.load(data_dir / "pendigits.npz")["X"])
     bound = tc.optimality_bound(y, 100, scale="standard")
