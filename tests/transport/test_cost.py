@@ -28,6 +28,27 @@ def test_paired_is_the_diagonal(clouds, p: float) -> None:
     torch.testing.assert_close(EuclideanPower(p).paired(y[:7], x), expected, rtol=1e-14, atol=0)
 
 
+@every_power
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
+def test_pairwise_below_is_near_and_never_above(clouds, p: float, offset: float) -> None:
+    y = torch.cat((clouds[0] + offset, clouds[0] + offset))  # half of the pairs coincide
+    cost, u = EuclideanPower(p), torch.finfo(torch.float64).eps
+    below, exact = cost.pairwise_below(y, y), cost.pairwise_exact(y, y)
+    assert bool((below <= exact * (1 + cost.roundoffs(5) * u)).all())
+    square = 8 * (5 + 8) * u * float(y.square().sum(1).max())  # twice what is taken off, in the squares
+    assert float((cost.root(exact).square() - cost.root(below).square()).max()) <= square
+
+
+@every_power
+def test_the_spread_share_is_reached_by_two_places(p: float) -> None:
+    # E |X - X'|^p over E |X - x|^p, at the best x, of 1 with probability q and else 0.
+    q = torch.linspace(0.01, 0.99, 99, dtype=torch.float64)
+    x = torch.linspace(0, 1, 1001, dtype=torch.float64)[:, None]
+    share = (q * (1 - x) ** p + (1 - q) * x**p).min(0).values / (2 * q * (1 - q))
+    assert float(share.min()) >= EuclideanPower(p).spread_share * (1 - 1e-9)
+    assert float(share.min()) == pytest.approx(EuclideanPower(p).spread_share, rel=0.03)
+
+
 def test_paired_is_exact_far_from_the_origin() -> None:
     y, x = torch.tensor([[512804.0]]), torch.tensor([[512695.0]])
     assert [EuclideanPower(p).paired(y, x).item() for p in (1, 2)] == [109.0, 11881.0]
