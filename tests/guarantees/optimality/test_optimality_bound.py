@@ -63,6 +63,28 @@ def test_no_tiny_optimum_on_the_line_is_below_for_any_power(method: str, p: floa
         assert tc.optimality_bound(y, 2, p, method=method).lower <= best_value(y, 2, p) * (1 + ROUNDING)
 
 
+@pytest.mark.parametrize("kind", ["ties", "far", "one far", "huge", "light"])
+def test_no_tiny_optimum_is_below_for_odd_numbers(kind: str) -> None:
+    for seed in range(5):
+        y, a = normal(5, 2, seed=seed), 10 ** (3 * torch.rand(5, generator=seeded(seed), dtype=torch.float64))
+        b = 0.1 + torch.rand(2, generator=seeded(seed), dtype=torch.float64)
+        match kind:
+            case "ties":
+                y = (2 * y).round()
+            case "far":
+                y = 1e-5 * y + 1e6
+            case "one far":
+                y[0] *= 1e8
+            case "huge":
+                y = 1e100 * y
+            case "light":
+                a[0] *= 1e-12
+        for weights, method in itertools.product((None, b), METHODS):
+            best = best_value(y, 2, row_weights=a, weights=weights)
+            bound = tc.optimality_bound(y, 2, weights=weights, sample_weights=a, method=method)
+            assert bound.lower <= best * (1 + 1e-12)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_given_free_and_bounded_weights_hold_on_tiny_problems(method: str) -> None:
     for seed in range(4):
