@@ -298,6 +298,8 @@ def test_within_compares_like_with_like() -> None:
         bound.within(tc.build_coreset(y, 5, weights=[1, 1, 1, 1, 2], progress=False))
     with pytest.raises(ValueError, match="expected one unit"):
         bound.within(tc.build_coreset(y, 5, scale="standard", progress=False))
+    with pytest.raises(ValueError, match="expected one to all rows"):
+        bound.within(tc.build_coreset(y, 5, trim=0.1, progress=False))
     with pytest.raises(TypeError, match="expected a distance W_2 or the result"):
         bound.within("near")
     with pytest.raises(ValueError, match="expected a finite number"):

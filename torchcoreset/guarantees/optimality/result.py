@@ -87,6 +87,11 @@ class OptimalityBound:
                 f"found: got {coreset.size} points for W_{found.p:g}, and the bound is one for {self.size} points and "
                 f"W_{self.p:g}; expected the same. Ask for a bound with that size and p."
             )
+        if getattr(found, "trim", 0.0):
+            raise ValueError(
+                f"found: got a distance that leaves a share of {found.trim:g} of the mass out; expected one to all "
+                "rows, which the bound is for. Measure the points with tc.transport(points, rows)."
+            )
         scaling = getattr(coreset, "scaling", None)
         unit = OF_DATA if scaling is None else scaling.words
         if unit != self.unit:
