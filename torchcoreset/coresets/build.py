@@ -26,7 +26,17 @@ from ..sources import (
     units_of,
 )
 from ..tensors import check_count, check_name, is_real, real_tensor, wide_enough
-from ..transport import Status, Transport, as_cost, as_table, check_power, check_trim, is_choice, report_unconverged
+from ..transport import (
+    FREE,
+    Status,
+    Transport,
+    as_cost,
+    as_table,
+    check_power,
+    check_trim,
+    is_choice,
+    report_unconverged,
+)
 from ..transport.passes import EngineName, check_engine
 from ..transport.ranks import as_ranks, fingerprint, told_to
 from .algorithms import Objective, OptimizerFactory, Run, averaging, fixed_point, gradient, stochastic
@@ -273,7 +283,7 @@ def _fixed_point(
         part = loaded.rows.draw(coarse, generator).to(points)
         alone = replace(objective, ranks=None)  # every rank has drawn the same part
         points, potential = descend(0, alone, part, None, coarse, loose)
-    if objective.chosen and run.first_step(1) == run.done:
+    if objective.weights == FREE and run.first_step(1) == run.done:
         points = _relocated(objective, points, loaded, generator)
     points, potential = descend(1, objective, loaded.y, loaded.a, loaded.count, loose if fresh else run.tolerance)
     steps = min(averaging.STEPS, run.steps - run.first_step(2))

@@ -17,7 +17,7 @@ one point, and `extent` measures median, scale and diameter.
 from .batched import CouplingBatch, TransportBatch
 from .cost import DISTANCE, Cost, as_cost, check_power
 from .extent import data_scale, diameter, distances, weighted_median
-from .marginals import as_marginals, check_trim, is_choice
+from .marginals import FREE, as_marginals, check_trim, is_choice
 from .problem import Problem, as_table, make_problem, within_range
 from .result import ENTRIES, Coupling, Status, Transport
 from .solve import EXACT_GAP, check_start, check_tolerance, report_unconverged, solve, solve_dual, transport
@@ -25,8 +25,8 @@ from .solver import DENSE_BALANCE
 from .stream import StreamStatus, StreamTransport
 
 __all__ = [
-    "DENSE_BALANCE", "DISTANCE", "ENTRIES", "EXACT_GAP", "Cost", "Coupling", "CouplingBatch", "Problem", "Status",
-    "StreamStatus", "StreamTransport", "Transport", "TransportBatch", "as_cost", "as_marginals", "as_table",
+    "DENSE_BALANCE", "DISTANCE", "ENTRIES", "EXACT_GAP", "FREE", "Cost", "Coupling", "CouplingBatch", "Problem",
+    "Status", "StreamStatus", "StreamTransport", "Transport", "TransportBatch", "as_cost", "as_marginals", "as_table",
     "check_power", "check_start", "check_tolerance", "check_trim", "data_scale", "diameter", "distances", "is_choice",
     "make_problem", "report_unconverged", "solve", "solve_dual", "transport", "weighted_median", "within_range",
 ]  # fmt: skip

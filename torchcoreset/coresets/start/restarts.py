@@ -15,7 +15,7 @@ from torch import Generator, Tensor
 
 from ...sources import Source, as_source
 from ...tensors import check_count, check_finite, normalised
-from ...transport import as_marginals, as_table, is_choice
+from ...transport import FREE, as_marginals, as_table, is_choice
 from ..algorithms import Objective
 from .arrangement import differ, placed
 from .draw import pool_size, separated, start_points
@@ -24,6 +24,7 @@ from .relocation import descended, relocated
 POINTS = 100  # of all starts together, by default: 100 // n starts of n points
 MOST = 8  # starts by default, however few their points
 RELOCATIONS = 20  # rounds, at most, in which points of chosen weights move to better places
+LEAST_GAIN = 2e-3  # of the value, by a round; after one that gains less there is none
 VALUE = itemgetter(0)
 
 
@@ -93,15 +94,23 @@ class Start:
             (self._after_steps(self._one(rows, generator), b, pool) for _ in range(self._count())), key=VALUE
         )
         if is_choice(b):
-            return relocated(
-                best, value, self._objective(b), pool.to(best), None, generator, rounds=RELOCATIONS, least_gain=0.0
-            )
+            return self._of_chosen_weights(value, best, b, pool, generator)
         while self.init == "annealed" and unequal:  # cells that have moved show better where which weight belongs
             trial, points = self._after_steps(placed(best, b, pool.to(best), self.p), b, pool)
             if not trial < value:
                 break
             value, best = trial, points
         return best
+
+    def _of_chosen_weights(self, value: float, best: Tensor, b: Any, pool: Tensor, generator: Generator) -> Tensor:
+        """The best start, or where the value is lower, what it becomes when points of little use move."""
+        free, rows = self._objective(FREE), pool.to(best)
+        nearest, points = (value, best) if b == FREE else descended(best, free, rows)
+        points = relocated(points, nearest, free, rows, None, generator, rounds=RELOCATIONS, least_gain=LEAST_GAIN)
+        if b == FREE:
+            return points
+        trial, moved = self._after_steps(points, b, pool)
+        return moved if trial < value else best
 
     def _after_steps(self, points: Tensor, b: Any, pool: Tensor) -> tuple[float, Tensor]:
         """The lowest value of a few steps on the pool, and the points that go with it."""
