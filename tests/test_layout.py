@@ -61,6 +61,7 @@ ROOMS_MAY_IMPORT = {
     "coresets/start": {"algorithms", "samples"},
     "coresets/algorithms": {"samples"},
     "coresets/parts": {"start"},
+    "coresets/rows": {"algorithms", "samples"},
     "guarantees/bounds": set(),
     "guarantees/evaluation": {"bounds"},
     "guarantees/optimality": {"bounds"},

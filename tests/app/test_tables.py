@@ -159,6 +159,27 @@ def test_rows_come_back(capsys, options):
     assert ask(capsys, f"build t.csv --size 6 --id key{columns} --out c2.npz --assignment rows.txt")[0] == 2
 
 
+@pytest.mark.parametrize("options", ["", " --hold-out 0.5 --scale robust", " --label y --scale whiten"])
+@pytest.mark.parametrize("out", ["rows.npz", "rows.parquet"])
+def test_rows_as_points(capsys, options, out):
+    """Points are rows of the table to the last bit, and the file says which, by number and by id."""
+    frame = FRAME.assign(key=[f"row{k}" for k in range(240)], y=np.random.default_rng(1).integers(0, 3, 240))
+    frame.to_parquet("t.parquet", index=False)
+    columns = "" if "label" in options else " --columns a,b"
+    line = f"build t.parquet --size 6 --id key --rows{columns}{options} --out {out}"
+    code, record, said = ask(capsys, line)
+    assert code == 0, said
+    chosen = frame.iloc[record["row_numbers"]]
+    assert record["row_ids"] == chosen.key.tolist()
+    assert chosen.key.is_unique
+    known = ask(capsys, f"info {out}")[1]
+    assert known["row_numbers"] == record["row_numbers"]
+    points = np.load(out)["points"] if out.endswith("npz") else pd.read_parquet(out)[["a", "b"]].to_numpy()
+    np.testing.assert_array_equal(points, chosen[["a", "b"]].to_numpy())
+    assert ask(capsys, f"{line} --resume")[0] == 0, "a run that has ended is known"
+    assert ask(capsys, f"{line} --algorithm sgd --force")[0] == 2
+
+
 @pytest.mark.parametrize("scale", ["standard", "robust", "whiten", "1,1000"])
 def test_units_of_the_columns(capsys, scale):
     (FRAME * [1.0, 1000.0]).to_csv("t.csv", index=False)

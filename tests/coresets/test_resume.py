@@ -38,7 +38,7 @@ def interrupted(at: int, source: Any, size: int, **options: Any) -> dict[str, An
             raise Interrupted
 
     with pytest.raises(Interrupted):
-        tc.build_coreset(source, size, keep=keep, **options)
+        tc.build_coreset(source, size, checkpoint=keep, **options)
     return through_a_file(records[-1])
 
 
@@ -50,6 +50,7 @@ BUILDS: dict[str, tuple[Any, int, dict[str, Any]]] = {
     "sgd": (ROWS, 20, {"algorithm": "sgd", "steps": 40}),
     "sgd, p=1": (ROWS, 20, {"algorithm": "sgd", "steps": 40, "p": 1, "batch_size": 50}),
     "gradient": (ROWS, 8, {"algorithm": "gradient", "steps": 40}),
+    "rows": (ROWS, 20, {"rows": True, "tolerance": 1e-4, "keep": [3, 8]}),
     "a generator": (ROWS, 6, {"seed": 3, "init": "kmeans++"}),
 }
 
@@ -121,7 +122,7 @@ def test_classes_go_on_too() -> None:
             raise Interrupted
 
     with pytest.raises(Interrupted):
-        tc.build_labeled_coreset(ROWS, labels, 12, keep=keep)
+        tc.build_labeled_coreset(ROWS, labels, 12, checkpoint=keep)
     assert set(kept) == {"a", "b"}
     found = tc.build_labeled_coreset(ROWS, labels, 12, resume=through_a_file(kept))
     assert torch.equal(found.points, tc.build_labeled_coreset(ROWS, labels, 12).points)
@@ -135,14 +136,14 @@ def test_the_bar_of_a_resumed_run_starts_where_it_was(capsys: pytest.CaptureFixt
     assert " 3/3 " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("given", [{"keep": print}, {"resume": {}}])
+@pytest.mark.parametrize("given", [{"checkpoint": print}, {"resume": {}}])
 def test_no_record_of_a_group(given: dict[str, Any], tmp_path: Path) -> None:
     distributed = torch.distributed
     if not distributed.is_available() or not distributed.is_gloo_available():
         pytest.skip("needs torch.distributed with gloo")
     distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
     try:
-        with pytest.raises(ValueError, match=r"^keep, resume: given with a group"):
+        with pytest.raises(ValueError, match=r"^checkpoint, resume: given with a group"):
             tc.build_coreset(ROWS, 5, group="world", **given)
     finally:
         distributed.destroy_process_group()

@@ -43,6 +43,7 @@ from .algorithms import Objective, OptimizerFactory, Run, averaging, fixed_point
 from .coreset import Coreset
 from .history import BuildResult, Step
 from .progress import ProgressBar
+from .rows import Eligible, RowChoice, search
 from .samples import LoadedSamples, load, load_part, loaded_rows
 from .start import Init, Start, check_size, descended, relocated
 
@@ -72,6 +73,9 @@ def build_coreset(
     sample_weights: Any = None,
     trim: float = 0.0,
     scale: Scale | None = None,
+    rows: bool = False,
+    keep: Any = None,
+    exclude: Any = None,
     samples: int | None = None,
     steps: int | None = None,
     tolerance: float = 1e-3,
@@ -81,7 +85,7 @@ def build_coreset(
     seed: int | Generator = 0,
     progress: bool | None = None,
     callback: Callable[[Step], None] | None = None,
-    keep: Callable[[dict[str, Any]], None] | None = None,
+    checkpoint: Callable[[dict[str, Any]], None] | None = None,
     resume: Mapping[str, Any] | None = None,
     engine: EngineName = "auto",
     group: Any = None,
@@ -120,6 +124,16 @@ def build_coreset(
             "whiten" (the covariance becomes 1), or (d,) positive numbers. Points come back in the units of the data;
             values, distances and the transport are in these. None for the data's own, or those of a coreset as the
             source. Not with a `group`.
+        rows: choose n distinct rows of the source instead of free points; `result.rows` says which, and
+            `coreset.points` are these rows as they are in the source. Distinct rows are taken near the free points at
+            the least total cost; then each moves to the best row of its cell, and rows are swapped for others, as long
+            as that lowers the exact W_p^p. The history goes on with these rounds. Equal rows count as distinct by their
+            numbers. For sources whose rows have numbers: tables, map-style datasets and files, of which the rows in
+            memory can be taken. Not with "sgd" or a `group`.
+        keep: with `rows`, numbers of rows that have to be among them. (A callable is taken for `checkpoint`, which had
+            this name before, with a DeprecationWarning.)
+        exclude: with `rows`, numbers of rows that must not be. They stay a part of what is represented. Nor are rows of
+            weight zero taken, unless they are kept.
         samples: most samples to hold in memory. None holds all rows of a table, dataset, loader or file, and
             max(100000, 200 n) samples of a distribution or callable, 400000 if they are one-dimensional; where these
             are fewer than 1000 a point, "fixed_point" fits them to a tolerance of 1e-2 only, goes on with as many
@@ -138,9 +152,9 @@ def build_coreset(
         seed: int or generator. The same seed gives the same bits on one machine; torch's global state is left alone.
         progress: show a bar; None shows it on a terminal if tqdm is installed.
         callback: called after each step with its `Step`, whose `points` are the result so far: to log, to draw.
-        keep: called once the start is drawn, and after each step, with a record of the run for `resume`: a dict of
-            tensors, numbers and text, which `torch.save` writes and `torch.load` reads. Its "points" are the result
-            so far, in the units of `scale`. Not with a `group`.
+        checkpoint: called once the start is drawn, and after each step, with a record of the run for `resume`: a dict
+            of tensors, numbers and text, which `torch.save` writes and `torch.load` reads. Its "points" are the
+            result so far, in the units of `scale`. Not with a `group`.
         resume: record of an interrupted run. With the same source and the other arguments as they were, the run goes
             on as if nothing had happened; only `steps` and `tolerance` may differ. A source that cannot be read twice,
             such as an iterator, has to stand where it stood.
@@ -151,33 +165,39 @@ def build_coreset(
             "sgd": for endless streams on several ranks take `CoresetLoss(online=True, group=...)`.
 
     Returns:
-        `BuildResult`: coreset, transport to all samples held, history and status.
+        `BuildResult`: coreset, transport to all samples held, history and status; with `rows` their numbers.
 
     Raises:
         RankError: another rank failed, has other settings, or did not call within the group's timeout.
         ValueError: unusable arguments or samples, named; `optimizer` or `batch_size` with another algorithm; several
-            `restarts` with given points.
+            `restarts` with given points; `rows` of a source without row numbers, or more of them than it has.
 
     Example:
         >>> import torch, torchcoreset as tc
         >>> result = tc.build_coreset(torch.distributions.Normal(0.0, 1.0), 10, samples=20_000)
         >>> result.coreset.points.shape, round(result.distance, 2)
         (torch.Size([10, 1]), 0.2)
+        >>> data = torch.tensor([[0.0], [1.0], [5.0], [9.0], [10.0], [11.0]])
+        >>> result = tc.build_coreset(data, 2, rows=True)
+        >>> sorted(result.rows.tolist())
+        [1, 4]
 
     Source: Claici, Genevay, Solomon (2020), Algorithms 1 and 2.
     """
     ranks = as_ranks(group)
     scaling: Scaling | None = None
+    keep, checkpoint = renamed_keep(keep, checkpoint)
     with told_to(ranks, "build_coreset"):
         size = check_size(size)
         check_power(p)
         check_engine(engine)
         steps = _check_settings(algorithm, steps, tolerance, samples, batch_size, rate, optimizer, trim)
+        choice = _row_choice(rows, keep, exclude, algorithm, group)
         generator, scale = make_generator(seed), units_of(source) if scale is None else scale
         init = init if init is not None else "annealed" if algorithm in ("auto", "fixed_point") else "random"
         settings: dict[str, Any] = {}
         if ranks is not None:
-            _check_group(algorithm, weights, sample_weights, trim, scale, keep is not None or resume is not None)
+            _check_group(algorithm, weights, sample_weights, trim, scale, checkpoint is not None or resume is not None)
             settings = {
                 "size": size, "p": p, "algorithm": algorithm, "steps": steps, "tolerance": tolerance,
                 "samples": samples, "restarts": restarts, "engine": engine, "optimizer": optimizer is not None,
@@ -188,14 +208,14 @@ def build_coreset(
         if scale is not None:
             read = as_source(source, sample_weights)
             scaling = Scaling.of(read, scale)
-            source, sample_weights = scaled(read, scaling), None
+            # Rows are returned as they are in the source, so that they are scaled once they are held.
+            source, sample_weights = scaled(read, scaling) if choice is None else read, None
             init, callback = _in_units(scaling, init, callback)
         start = Start(init=init, restarts=restarts, size=size, p=p, weights=weights, engine=engine, trim=trim)
     bar = ProgressBar(steps, progress if ranks is None or ranks.rank == 0 else False, f"coreset of {size} points")
     potential: Tensor | None = None
-    run = Run(
-        steps, tolerance, bar, generator, {"size": size, "p": float(p), "algorithm": algorithm}, callback, keep, resume
-    )
+    same = {"size": size, "p": float(p), "algorithm": algorithm, "rows": rows or None}  # earlier records have no rows
+    run = Run(steps, tolerance, bar, generator, same, callback, checkpoint, resume)
     if resume is not None:
         start = replace(start, init=resume["points"], restarts=None)
     with bar, solver_modes():
@@ -212,16 +232,14 @@ def build_coreset(
                 loaded = load(source, sample_weights, size, samples, generator)
             else:
                 loaded = load_part(ranks, source, sample_weights, size, samples, generator, settings)
-            points, b = start.draw(loaded.rows, generator)
-            points = wide_enough(points, loaded.y)
-            run.begin(points)
-            loaded, objective = replace(loaded, y=loaded.y.to(points)), Objective(b, p, engine, ranks, trim)
-            if algorithm == "gradient":
-                loss = CoresetLoss(p, trim=trim, tolerance=_accuracy(tolerance), engine=engine, group=group)
-                points = _gradient(run, loss, points, b, loaded, optimizer)
-            else:
-                few = loaded.endless and samples is None and loaded.count < FEW * size
-                points, potential = _fixed_point(run, objective, points, loaded, generator, fresh=few)
+            if choice is not None:
+                eligible, loaded = choice.among(loaded, size), loaded.scaled(scaling)
+            few = loaded.endless and samples is None and loaded.count < FEW * size
+            objective, loaded, points, potential = _placed(
+                run, start, loaded, algorithm, optimizer, engine, group, fresh=few
+            )
+            if choice is not None:
+                return _rows(run, objective, points, loaded, eligible, scaling)
         transport = _measured(objective, points, loaded, max(tolerance, FINEST), potential)
         coreset = Coreset(points if scaling is None else scaling.undo(points), transport.weights)
     coreset.built_on, coreset.scaling = fingerprint_of(loaded.read), scaling
@@ -229,6 +247,19 @@ def build_coreset(
         coreset, transport, run.history, run.status, p, loaded.numbers, trim,
         bias=transport.plan.bias(points.detach(), loaded.y) if as_cost(p).mean_is_best and ranks is None else None,
     )  # fmt: skip
+
+
+def renamed_keep(keep: Any, checkpoint: Callable[..., None] | None) -> tuple[Any, Callable[..., None] | None]:
+    """The arguments `keep` and `checkpoint`: a callable is of the second, which had the name of the first before."""
+    if not callable(keep):
+        return keep, checkpoint
+    if checkpoint is not None:
+        raise ValueError("keep: got a callable beside checkpoint; expected row numbers. Pass one callable, checkpoint.")
+    message = (
+        "keep: got a callable; that argument is called checkpoint now, and keep takes row numbers. Write checkpoint=."
+    )
+    warn_user(DeprecationWarning(message))
+    return None, keep
 
 
 def _in_units(
@@ -258,6 +289,28 @@ def _measured(
 def _accuracy(tolerance: float) -> float:
     """Relative gap to which the transports of a run are solved in the end."""
     return min(COARSEST, max(0.1 * tolerance, FINEST))
+
+
+def _placed(
+    run: Run,
+    start: Start,
+    loaded: LoadedSamples,
+    algorithm: Algorithm,
+    optimizer: OptimizerFactory | None,
+    engine: EngineName,
+    group: Any,
+    fresh: bool,
+) -> tuple[Objective, LoadedSamples, Tensor, Tensor | None]:
+    """Free points on loaded samples: the objective, the samples in their dtype, points and last potential."""
+    points, b = start.draw(loaded.rows, run.generator)
+    points = wide_enough(points, loaded.y)
+    run.begin(points)
+    loaded = replace(loaded, y=loaded.y.to(points))
+    objective = Objective(b, start.p, engine, as_ranks(group), start.trim)
+    if algorithm == "gradient":
+        loss = CoresetLoss(start.p, trim=start.trim, tolerance=_accuracy(run.tolerance), engine=engine, group=group)
+        return objective, loaded, _gradient(run, loss, points, b, loaded, optimizer), None
+    return objective, loaded, *_fixed_point(run, objective, points, loaded, run.generator, fresh=fresh)
 
 
 def _fixed_point(
@@ -305,6 +358,33 @@ def _relocated(objective: Objective, points: Tensor, loaded: LoadedSamples, gene
     """Points of chosen weights after those of little use have moved, on all samples: rare ones may cost the most."""
     value, points = descended(points, objective, loaded.y, loaded.a)
     return relocated(points, value, objective, loaded.y, loaded.a, generator, rounds=RELOCATIONS, least_gain=LEAST_GAIN)
+
+
+def _rows(
+    run: Run,
+    objective: Objective,
+    points: Tensor,
+    loaded: LoadedSamples,
+    eligible: Eligible,
+    scaling: Scaling | None,
+) -> BuildResult:
+    """Distinct rows near the points, then rounds of medoid steps and swaps; the result of these rows."""
+    step = partial(
+        search.step, objective=objective, samples=loaded.y, sample_weights=loaded.a, eligible=eligible,
+        generator=run.generator,
+    )  # fmt: skip
+    state = run.descend(step, search.init(points, loaded.y, eligible, objective.p), loaded.count, place=3)
+    if state.ended:
+        run.status = Status.CONVERGED
+    accuracy = min(max(run.tolerance, FINEST), search.GAP)  # the value is not to rise above that of the last round
+    transport = _measured(objective, state.result, loaded, accuracy, state.potential)
+    coreset = Coreset(eligible.table[state.rows], transport.weights)
+    coreset.built_on, coreset.scaling = fingerprint_of(loaded.read), scaling
+    return BuildResult(
+        coreset, transport, run.history, run.status, objective.p, loaded.numbers, objective.trim,
+        bias=transport.plan.bias(state.result, loaded.y) if as_cost(objective.p).mean_is_best else None,
+        rows=eligible.numbers[state.rows.cpu()],
+    )  # fmt: skip
 
 
 def _gradient(
@@ -375,7 +455,7 @@ def _check_group(algorithm: str, weights: Any, sample_weights: Any, trim: float,
     if scale is not None:
         raise ValueError("scale: given with a group; expected samples that all ranks have scaled alike.")
     if kept:
-        raise ValueError("keep, resume: given with a group, of whose run no record is kept. Leave them out.")
+        raise ValueError("checkpoint, resume: given with a group, of whose run no record is kept. Leave them out.")
     if algorithm == "sgd":
         raise ValueError(
             "group: given with algorithm='sgd', whose batches are drawn by one process; expected 'fixed_point' or "
@@ -386,6 +466,18 @@ def _check_group(algorithm: str, weights: Any, sample_weights: Any, trim: float,
             f"sample_weights: got the column {sample_weights!r} with a group; expected numbers, whose scale all ranks "
             "share. Read the column and pass it."
         )
+
+
+def _row_choice(rows: bool, keep: Any, exclude: Any, algorithm: str, group: Any) -> RowChoice | None:
+    """What is asked of rows, None for free points; ValueError for what does not go with them."""
+    choice = RowChoice.of(rows, keep, exclude)
+    if choice is not None and algorithm == "sgd":
+        raise ValueError(
+            "rows: given with algorithm='sgd', which holds no rows; expected 'fixed_point' or 'gradient'. Choose one."
+        )
+    if choice is not None and group is not None:
+        raise ValueError("rows: given with a group, whose ranks hold other rows; expected the rows of one process.")
+    return choice
 
 
 def _check_settings(

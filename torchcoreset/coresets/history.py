@@ -57,6 +57,8 @@ class BuildResult:
         bias: root mean square distance of the points from the means of the samples that they receive, as
             `transport.plan.bias` gives it, for p = 2; the smaller it is, the sharper is the bound of `merge`. None for
             other p, and for samples of several ranks.
+        rows: (n,) int64, which row of the source each point is, all different, counted as `row_numbers` are; None
+            unless rows were asked for (`build_coreset(rows=True)`).
     """
 
     coreset: Coreset
@@ -67,6 +69,7 @@ class BuildResult:
     row_numbers: Tensor | None = None
     trim: float = 0.0
     bias: float | None = None
+    rows: Tensor | None = None
 
     @property
     def distance(self) -> float:

@@ -18,10 +18,11 @@ from ..sources import Scale, Scaling, as_source
 from ..tensors import check_count, check_name, described
 from ..transport import is_choice
 from ..transport.passes import EngineName
-from .build import Algorithm, build_coreset
+from .build import Algorithm, build_coreset, renamed_keep
 from .coreset import Coreset
 from .files import labels_of, read_arrays
 from .history import BuildResult, Step
+from .rows import RowChoice
 from .start import Init, check_size
 
 Allocation = Literal["proportional", "equal"]
@@ -52,6 +53,12 @@ class LabeledCoreset:
     def weights(self) -> Tensor:
         """(n,), sum 1."""
         return self.coreset.weights
+
+    @property
+    def rows(self) -> Tensor | None:
+        """(n,) int64, which row of X each point is; None unless rows were asked for, and of a coreset from a file."""
+        taken = [result.rows for result in self.results if result.rows is not None]
+        return torch.cat(taken) if taken else None
 
     @property
     def labels(self) -> NDArray[Any]:
@@ -114,13 +121,16 @@ def build_labeled_coreset(
     sample_weights: Any = None,
     trim: float = 0.0,
     scale: Scale | None = None,
+    rows: bool = False,
+    keep: Any = None,
+    exclude: Any = None,
     samples: int | None = None,
     steps: int | None = None,
     tolerance: float = 1e-3,
     seed: int = 0,
     progress: bool | None = None,
     callback: Callable[[Any, Step], None] | None = None,
-    keep: Callable[[Any, dict[str, Any]], None] | None = None,
+    checkpoint: Callable[[Any, dict[str, Any]], None] | None = None,
     resume: Mapping[Any, Mapping[str, Any]] | None = None,
     engine: EngineName = "auto",
 ) -> LabeledCoreset:
@@ -145,12 +155,14 @@ def build_labeled_coreset(
         sample_weights: (rows,) weights of the rows; equal if None.
         trim: share of the mass of each class that stays unmatched, as in `build_coreset`.
         scale: units of the columns for the distance, as in `build_coreset`; those of all rows, for every class.
+        rows, keep, exclude: choose distinct rows of X instead of free points, as in `build_coreset`; `rows` of the
+            result says which.
         samples: most rows to build on, of all classes together, at least one for each; all if None. A class gets as
             many for each of its points as any other, or all that it has, and they are drawn as `build_coreset` does.
             The number of points of a class and its weight still follow all rows.
         seed: class k, counted in the order of the sorted labels, is built with seed + k.
         callback: called after each step with the label and the `Step`.
-        keep: called as in `build_coreset`, with the label and a record of the run of its class.
+        checkpoint: called as in `build_coreset`, with the label and a record of the run of its class.
         resume: the last such record of each class, by label; classes that it lacks begin at the start.
 
     Returns:
@@ -177,10 +189,14 @@ def build_labeled_coreset(
             "weights: got one for each point; expected None, 'free' or bounds (low, high), for how many points a class "
             "gets follows from its rows. For fixed weights build each class by `build_coreset`."
         )
+    keep, checkpoint = renamed_keep(keep, checkpoint)
+    choice = RowChoice.of(rows, keep, exclude)
     source = as_source(X, sample_weights)
-    rows, mass, numbers = source.numbered(None, torch.Generator())
+    table, mass, numbers = source.numbered(None, torch.Generator())
+    if choice is not None:
+        choice.check(numbers, source.size)
     scaling = source.units if scale is None else Scaling.of(source, scale)
-    classes, place = _read_labels(y, len(rows))
+    classes, place = _read_labels(y, len(table))
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise ValueError(f"seed: got {seed!r}; expected an int, from which each class gets a seed of its own.")
     shares = _shares(mass, place, classes)
@@ -192,9 +208,10 @@ def build_labeled_coreset(
     loaded = _samples_of_classes(samples, counts, np.bincount(place, minlength=len(classes)))
     results = []
     for k, (label, count) in enumerate(zip(classes.tolist(), counts.tolist(), strict=True)):
-        chosen = torch.from_numpy(np.flatnonzero(place == k)).to(rows.device)
+        chosen = torch.from_numpy(np.flatnonzero(place == k)).to(table.device)
+        own = None if choice is None or numbers is None else choice.within(numbers[chosen.cpu()])
         result = build_coreset(
-            rows[chosen],
+            table[chosen],
             count,
             p,
             algorithm=algorithm,
@@ -204,18 +221,23 @@ def build_labeled_coreset(
             sample_weights=None if mass is None else mass[chosen],
             trim=trim,
             scale=scaling,
+            rows=rows,
+            keep=None if own is None else own.keep,
+            exclude=None if own is None else own.exclude,
             samples=loaded[k],
             steps=steps,
             tolerance=tolerance,
             seed=seed + k,
             progress=progress,
             callback=None if callback is None else partial(callback, label),
-            keep=None if keep is None else partial(keep, label),
+            checkpoint=None if checkpoint is None else partial(checkpoint, label),
             resume=None if resume is None else resume.get(label),
             engine=engine,
         )
         if numbers is not None and result.row_numbers is not None:
-            result = replace(result, row_numbers=numbers[chosen.cpu()][result.row_numbers])
+            of_class = numbers[chosen.cpu()]
+            taken = None if result.rows is None else of_class[result.rows]
+            result = replace(result, row_numbers=of_class[result.row_numbers], rows=taken)
         results.append(result)
     points = torch.cat([result.coreset.points.detach() for result in results])
     of_points = torch.from_numpy(np.repeat(wanted / counts, counts))

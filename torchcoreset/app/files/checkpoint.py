@@ -29,7 +29,7 @@ class Checkpoint:
         path: of the file.
         run: settings that decide what is computed; a checkpoint with others is refused.
         every: seconds between two writings, at least.
-        classes: by label, what `build_coreset(keep=...)` gave last; the label of a run without labels is None.
+        classes: by label, what `build_coreset(checkpoint=...)` gave last; the label of a run without labels is None.
         found: whether an earlier run has left a file, which was read.
     """
 

@@ -45,7 +45,7 @@ class Run:
     generator: Generator  # of all that is drawn
     settings: Mapping[str, Any]  # what a run that goes on has to have in common with the earlier one
     callback: Callable[[Step], None] | None = None  # called after each step with its `Step`, points included
-    keep: Callable[[dict[str, Any]], None] | None = None  # called with a record of the run once begun, and each step
+    checkpoint: Callable[[dict[str, Any]], None] | None = None  # gets a record of the run once begun, and each step
     earlier: Mapping[str, Any] | None = None  # such a record, of a run that goes on here
     history: list[Step] = field(default_factory=list)  # the steps so far; of an earlier run the last ones
     status: Status = Status.MAX_STEPS  # of the last algorithm
@@ -62,7 +62,7 @@ class Run:
             if theirs != ours:
                 raise ValueError(
                     f"resume: got a record of a run with {name}={theirs!r}, and this one has {ours!r}; expected a "
-                    "record that `keep` got in a run with the same arguments."
+                    "record that `checkpoint` got in a run with the same arguments."
                 )
 
     @property
@@ -137,8 +137,8 @@ class Run:
 
     def _keep(self, place: int, state: AlgorithmState | None, points: Tensor) -> None:
         """Give a record from which the run can go on; O(1) in the number of steps."""
-        if self.keep is not None:
-            self.keep(
+        if self.checkpoint is not None:
+            self.checkpoint(
                 {
                     **self.settings,
                     "points": points.clone(),

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
-from ...sources import Source, as_source
+from ...sources import Scaling, Source, as_source
 from ...transport.ranks import Ranks, agree, total_of
 from .ranked_rows import WHY, RankedRows, generator_of, share_of
 
@@ -39,6 +39,13 @@ class LoadedSamples:
     def count(self) -> int:
         """Samples on all ranks."""
         return self.rows.size or len(self.y)
+
+    def scaled(self, scaling: Scaling | None) -> LoadedSamples:
+        """The samples of one process in other units; as they are for None."""
+        if scaling is None:
+            return self
+        y = scaling.apply(self.y)
+        return replace(self, y=y, rows=as_source(y, self.a))
 
 
 def load(source: Any, sample_weights: Any, size: int, samples: int | None, generator: Generator) -> LoadedSamples:

@@ -51,23 +51,41 @@ def run(settings: BuildSettings) -> Outcome:
 Built = tuple[CoresetFile, Outcome, Tensor, Tensor]
 
 
-def _alike(settings: BuildSettings) -> dict[str, Any]:
-    """What a build takes in the same way with labels and without."""
-    names = ("algorithm", "init", "restarts", "samples", "steps", "tolerance", "seed")
+def _alike(job: Job) -> dict[str, Any]:
+    """What a build takes in the same way with labels and without.
+
+    Rows are returned as they are in the table, so that the build itself is to scale them.
+    """
+    settings = job.settings
+    names = ("algorithm", "init", "restarts", "samples", "steps", "tolerance", "seed", "rows")
     alike = {name: getattr(settings, name) for name in names} | {"progress": False if settings.quiet else None}
-    return alike | settings.choices()
+    return alike | settings.choices() | ({"scale": job.scaling} if settings.rows else {})
+
+
+def _in_units_of_data(job: Job, coreset: tc.Coreset) -> Tensor:
+    """The points of a build, (n, d)."""
+    points = coreset.points.detach()
+    return points if job.settings.rows else job.undo(points)
+
+
+def _rows_of(job: Job, rows: Tensor | None) -> dict[str, Any]:
+    """What the record says of rows that were chosen: their numbers in the table, and ids if it has some."""
+    if rows is None:
+        return {}
+    ids = job.table.ids
+    return {"row_numbers": rows.tolist(), "row_ids": None if ids is None else ids[rows.numpy()].tolist()}
 
 
 def _plain(job: Job) -> Built:
     """Without labels."""
     settings = job.settings
     result = tc.build_coreset(
-        job.source,
+        job.unscaled if settings.rows else job.source,
         settings.size,
         settings.p,
-        **_alike(settings),
+        **_alike(job),
         batch_size=settings.batch_size,
-        keep=partial(job.checkpoint.keep, None),
+        checkpoint=partial(job.checkpoint.keep, None),
         resume=job.checkpoint.classes.get(None),
     )
     plan = result.transport
@@ -77,8 +95,8 @@ def _plain(job: Job) -> Built:
         "status": result.status.value,
         "bias": result.bias,  # makes the bound of `merge` sharper
     }
-    record = record_of(job, plan.value, plan.lower) | more
-    held = CoresetFile(job.undo(result.coreset.points.detach()), result.coreset.weights, None, record)
+    record = record_of(job, plan.value, plan.lower) | more | _rows_of(job, result.rows)
+    held = CoresetFile(_in_units_of_data(job, result.coreset), result.coreset.weights, None, record)
     assert result.row_numbers is not None, "the source is a table"
     outcome = outcome_of(job, record, result.status is tc.Status.CONVERGED)
     return held, outcome, result.row_numbers, result.transport.assignment
@@ -87,7 +105,8 @@ def _plain(job: Job) -> Built:
 def _labeled(job: Job) -> Built:
     """A coreset of each class, merged."""
     settings = job.settings
-    rows, mass, numbers = job.source.numbered(None, torch.Generator().manual_seed(settings.seed))
+    source = job.unscaled if settings.rows else job.source
+    rows, mass, numbers = source.numbered(None, torch.Generator().manual_seed(settings.seed))
     assert numbers is not None, "the source is a table"
     labeled = tc.build_labeled_coreset(
         rows,
@@ -95,12 +114,15 @@ def _labeled(job: Job) -> Built:
         settings.size,
         settings.allocation,
         settings.p,
-        **_alike(settings),
+        **_alike(job),
         sample_weights=mass,
-        keep=job.checkpoint.keep,
+        checkpoint=job.checkpoint.keep,
         resume=job.checkpoint.classes,
     )
-    plan = tc.transport(labeled.points.detach(), rows, settings.p, labeled.weights, mass, trim=settings.trim)
+    points = labeled.points.detach()
+    if settings.rows and job.scaling is not None:
+        points, rows = job.scaling.apply(points), job.scaling.apply(rows)
+    plan = tc.transport(points, rows, settings.p, labeled.weights, mass, trim=settings.trim)
     classes = {
         str(label): {"points": result.coreset.size, "distance": result.distance, "status": result.status.value}
         for label, result in zip(labeled.classes.tolist(), labeled.results, strict=True)
@@ -113,14 +135,15 @@ def _labeled(job: Job) -> Built:
         "status": "converged" if done else "max_steps",
         "label_kind": kind_of(labeled.labels),
         "classes": classes,
-        "bias": plan.plan.bias(labeled.points.detach(), rows) if as_cost(settings.p).mean_is_best else None,
+        "bias": plan.plan.bias(points, rows) if as_cost(settings.p).mean_is_best else None,
     }
-    record = record_of(job, plan.value, plan.lower) | more
-    held = CoresetFile(job.undo(labeled.points.detach()), labeled.weights, labeled.labels, record)
+    chosen = labeled.rows
+    record = record_of(job, plan.value, plan.lower) | more | _rows_of(job, None if chosen is None else numbers[chosen])
+    held = CoresetFile(_in_units_of_data(job, labeled.coreset), labeled.weights, labeled.labels, record)
     built_on = torch.cat([result.row_numbers for result in labeled.results if result.row_numbers is not None])
     starts = np.cumsum([0, *(result.coreset.size for result in labeled.results)])
-    points = [(result.transport.assignment, int(k)) for result, k in zip(labeled.results, starts, strict=False)]
-    point = torch.cat([torch.where(own < 0, own, own + k) for own, k in points])
+    assigned = [(result.transport.assignment, int(k)) for result, k in zip(labeled.results, starts, strict=False)]
+    point = torch.cat([torch.where(own < 0, own, own + k) for own, k in assigned])
     return held, outcome_of(job, record, done), numbers[built_on], point
 
 

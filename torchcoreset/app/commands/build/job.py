@@ -47,6 +47,7 @@ class Job:
         settings: of the command.
         table: that the rows are from.
         source: rows to build on.
+        unscaled: the same in the units of the data.
         labels: of these rows, or None.
         scaling: units of the columns for the distance, if they are not those of the data.
         checkpoint: progress of the run.
@@ -57,6 +58,7 @@ class Job:
     settings: BuildSettings
     table: Table
     source: Source
+    unscaled: Source
     labels: NDArray[Any] | None
     scaling: Scaling | None
     checkpoint: Checkpoint
@@ -84,13 +86,15 @@ def prepare(settings: BuildSettings) -> Job:
         if settings.hold_out != 0:
             _check_classes(table, labels)
     scaling = settings.scaling(source)
-    run = {"data": table.fingerprint, "columns": list(table.columns)}
+    run: dict[str, Any] = {"data": table.fingerprint, "columns": list(table.columns)}
     run |= {name: getattr(settings, name) for name in SAME}
+    if settings.rows:  # otherwise left out, so that runs of earlier versions are still known
+        run["rows"] = True
     mark = hashlib.sha256(to_json(run).encode()).hexdigest()[:16]
     checkpoint = Checkpoint(checkpoint_of(settings.out), run, settings.checkpoint_every)
     if settings.resume:
         checkpoint.load()
-    return Job(settings, table, scaled(source, scaling), labels, scaling, checkpoint, mark, began)
+    return Job(settings, table, scaled(source, scaling), source, labels, scaling, checkpoint, mark, began)
 
 
 def earlier_result(job: Job) -> CoresetFile | None:
@@ -134,6 +138,7 @@ def _check(settings: BuildSettings) -> None:
     check_assignment(settings.assignment)
     for flag, given, needs in (
         ("--allocation", settings.allocation != "proportional" and settings.label is None, "--label"),
+        ("--rows", settings.rows and settings.algorithm == "sgd", "another --algorithm than sgd"),
         ("--batch-size", settings.batch_size is not None and settings.label is not None, "no --label"),
     ):
         if given:

@@ -24,6 +24,7 @@ class BuildSettings(Writes, ChoiceSettings, ScaleSettings, DataSettings):
     allocation: Allocation = option(
         "with --label: points of a class by its share of the rows, or as many for each", "proportional"
     )
+    rows: bool = option("choose rows of the table as points; their numbers, and ids by --id, go into OUT", False)
     algorithm: Algorithm = option("how points move; auto takes fixed_point", "auto")
     init: Init | None = option("how points begin: annealed, random or kmeans++", None)
     restarts: int | None = option("number of starts, of which the best goes on", None, metavar="N")
