@@ -102,7 +102,7 @@ def test_equal_seeds_give_equal_bits_and_runs_go_on(weights: object) -> None:
     assert torch.equal(first.coreset.points, second.coreset.points)
     assert torch.equal(first.coreset.weights, second.coreset.weights)
     records: list[dict] = []
-    tc.build_coreset(y, 12, weights=weights, seed=4, steps=4, keep=records.append, tolerance=0)
+    tc.build_coreset(y, 12, weights=weights, seed=4, steps=4, checkpoint=records.append, tolerance=0)
     whole = tc.build_coreset(y, 12, weights=weights, seed=4, steps=8, tolerance=0)
     resumed = tc.build_coreset(
         y, 12, weights=weights, seed=4, steps=8, resume=pickle.loads(pickle.dumps(records[-1])), tolerance=0
