@@ -1,5 +1,7 @@
 """A few points that stand in for a distribution you can only sample, with a number that says how well."""
 
+from typing import Any
+
 from .coresets import (
     BuildResult,
     Comparison,
@@ -50,3 +52,12 @@ __all__ = [
     "lipschitz_constant", "merge", "mmd", "optimality_bound", "preflight", "read_table", "sinkhorn_divergence",
     "size_for", "transport", "wasserstein",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """`__version__`, looked up when it is asked for, of what is installed."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("torchcoreset")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -301,3 +301,22 @@ def test_learnt_weights_go_everywhere_that_weights_go(tmp_path: Path) -> None:
 def test_learnt_weights_are_positive() -> None:
     with pytest.raises(ValueError, match="weights: got 1 of zero with learn_weights=True"):
         tc.Coreset(torch.zeros(3, 2), [0, 1, 2], learn_weights=True)
+
+
+def test_a_coreset_is_an_array_to_numpy() -> None:
+    coreset = tc.Coreset(Y[:5], [1, 2, 3, 4, 5])
+    np.testing.assert_array_equal(np.asarray(coreset), Y[:5].numpy())
+    assert np.asarray(coreset, dtype=np.float64).dtype == np.float64
+    np.asarray(coreset)[0] = 9
+    assert torch.equal(coreset.points.detach(), Y[:5])
+    result = tc.build_coreset(Y, 3)
+    assert torch.equal(result.points, result.coreset.points)
+    assert not result.points.requires_grad
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    from importlib.metadata import version
+
+    assert tc.__version__ == version("torchcoreset")
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        tc.nothing  # noqa: B018

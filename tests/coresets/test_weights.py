@@ -2,12 +2,14 @@
 
 import math
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
+from torch import distributed
 
 import torchcoreset as tc
 from tests.data import CLOUDS, cloud, normal
@@ -175,3 +177,21 @@ def test_what_does_not_go_together() -> None:
         tc.build_coreset(y, 3, weights="fre")
     with pytest.raises(ValueError, match=r"weights: got the bounds \(2, 3\)"):
         tc.build_coreset(y, 3, weights=(2, 3))
+
+
+def test_ranks_share_fixed_weights_only(tmp_path: Path) -> None:
+    distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        y = normal(50, 2)
+        with pytest.raises((ValueError, tc.RankError), match="weights: got 'free' with a group"):
+            tc.build_coreset(y, 3, weights="free", group="world")
+        with pytest.raises((ValueError, tc.RankError), match=r"trim: got 0\.1 with a group"):
+            tc.build_coreset(y, 3, trim=0.1, group="world")
+        with pytest.raises((ValueError, tc.RankError), match="group: given with point_weights that the plan chooses"):
+            tc.transport(y[:3], y, 2, "free", group="world")
+        with pytest.raises((ValueError, tc.RankError), match="group: given with trim"):
+            tc.wasserstein(y[:3], y, trim=0.1, group="world")
+        with pytest.raises((ValueError, tc.RankError), match=r"trim: got 0\.1 with a group"):
+            tc.certify(y[:3], y, trim=0.1, group="world")
+    finally:
+        distributed.destroy_process_group()

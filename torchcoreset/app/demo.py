@@ -73,6 +73,7 @@ def run(options: argparse.Namespace) -> None:
     )
     panels = [
         Panel(f"coreset of {size} points", result.coreset, f"{unit} = {result.distance:.4g}"),
+        Panel("with free weights", free.coreset, f"{unit} = {free.distance:.4g}"),
         Panel(f"random subset of {size}", random.coreset, f"mean {unit} = {random.distance:.4g}"),
     ]
     options.out.mkdir(parents=True, exist_ok=True)

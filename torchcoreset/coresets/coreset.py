@@ -153,6 +153,17 @@ class Coreset(nn.Module):
         """Points and weights as a `TensorDataset` of pairs (x_i, w_i), detached copies."""
         return TensorDataset(self.points.detach().clone(), self.weights.detach().clone())
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """The points (n, d), so that `numpy.asarray(coreset)` and what takes arrays read a coreset; a copy.
+
+        Raises:
+            ValueError: `copy=False`.
+        """
+        if copy is False:
+            raise ValueError("copy: got False; expected True or None, for a parameter is not shared with an array.")
+        points, _ = self.to_numpy()
+        return points if dtype is None else points.astype(dtype)
+
     def to_numpy(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Points (n, d) and weights (n,) as arrays, copies: for POT, or as X and sample_weight for scikit-learn.
 

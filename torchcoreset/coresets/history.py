@@ -72,6 +72,11 @@ class BuildResult:
     rows: Tensor | None = None
 
     @property
+    def points(self) -> Tensor:
+        """(n, d) the points, detached; `coreset.points` is the parameter that they belong to."""
+        return self.coreset.points.detach()
+
+    @property
     def distance(self) -> float:
         """W_p between the coreset and the samples, rooted, in the unit of the data, or of `scale`."""
         return as_cost(self.p).root(self.transport.value)
