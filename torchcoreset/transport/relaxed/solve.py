@@ -28,6 +28,7 @@ FLOAT64 = 1 << 28  # coordinates times points up to which all is in float64: som
 FEWEST, FEW_PER_POINT = 1024, 20  # samples, and samples a point, of the first flow
 GROWTH = 4  # times as many samples in the next
 DIRECT = 1 << 19  # pairs of a sample and a point up to which all samples take part in the first flow on all
+DIFFERENCES = 1 << 20  # coordinates times points up to which costs come from differences: some milliseconds
 MOST_PAIRS = 1 << 25  # up to which all may: 256 MiB of costs
 PRICED_POINTS = 256  # up to which samples are priced between all pairs of cells
 ROUNDS = 6  # of flows on all samples, each with GROWTH times as many near boundaries
@@ -183,7 +184,7 @@ class _Solver:
         problem, marginals, n = engine.problem, self.marginals, len(cells.potential)
         y, a = problem.y[offered].double(), problem.a / marginals.matched
         hidden = unresolved(problem, cells.mean, ROUNDED * self.tolerance, torch.float64)
-        block = problem.cost.pairwise_exact if hidden or len(y) * n <= DIRECT else problem.cost.pairwise
+        block = problem.cost.pairwise_exact if hidden or len(y) * problem.x.numel() <= DIFFERENCES else problem.cost.pairwise
         costs = block(y, problem.x.double())
         matched = costs[cells.cell[offered] < n]
         if marginals.trim and matched.numel() and float(matched.max()) > 0:
