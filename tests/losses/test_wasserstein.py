@@ -127,7 +127,7 @@ def test_autocast_does_not_reach_the_solver() -> None:
     assert torch.equal(*(torch.autograd.grad(value, x)[0] for value in (plain, cast)))
 
 
-@pytest.mark.parametrize("call", [tc.wasserstein, tc.CoresetLoss(), tc.CoresetLoss(online=True), tc.transport])
+@pytest.mark.parametrize("call", [tc.wasserstein, tc.CoresetLoss(), tc.CoresetLoss(online=True)])
 def test_a_coreset_or_a_batch_with_labels_says_what_to_pass(call) -> None:
     coreset = tc.Coreset(normal(3, 2))
     with pytest.raises(TypeError, match=r"points: got a Coreset; .* Of a coreset pass `.points`, and `.weights`"):

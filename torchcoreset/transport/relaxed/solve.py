@@ -184,7 +184,8 @@ class _Solver:
         problem, marginals, n = engine.problem, self.marginals, len(cells.potential)
         y, a = problem.y[offered].double(), problem.a / marginals.matched
         hidden = unresolved(problem, cells.mean, ROUNDED * self.tolerance, torch.float64)
-        block = problem.cost.pairwise_exact if hidden or len(y) * problem.x.numel() <= DIFFERENCES else problem.cost.pairwise
+        exact = hidden or len(y) * problem.x.numel() <= DIFFERENCES
+        block = problem.cost.pairwise_exact if exact else problem.cost.pairwise
         costs = block(y, problem.x.double())
         matched = costs[cells.cell[offered] < n]
         if marginals.trim and matched.numel() and float(matched.max()) > 0:
