@@ -187,7 +187,7 @@ def as_vector(weights: Any, name: str) -> Tensor | None:
     """Weights as a tensor, or None; ValueError for those that are left to a plan, which only `wasserstein` has."""
     if is_choice(weights):
         raise ValueError(
-            f"{name}: got {weights!r}; expected one weight for each row, in a list, array or tensor. Only the points of "
-            "the exact loss, divergence 'wasserstein' without online=True, leave their weights to the plan."
+            f"{name}: got {weights!r}; expected one weight for each row, in a list, array or tensor. Only the points "
+            "of the exact loss, divergence 'wasserstein' without online=True, leave their weights to the plan."
         )
     return weights if weights is None or isinstance(weights, Tensor) else real_tensor(weights, name)
