@@ -293,7 +293,7 @@ class Solver:
     @property
     def transform(self) -> Tensor:
         """Of each sample the least c - v at the best potential, (m,)."""
-        return self.highest.cost - self.highest.potential[self.highest.cell]
+        return self.highest.cost - self.highest.potential.index_select(0, self.highest.cell)
 
     def evaluate(self, v: Tensor, near: LaguerreCells | None = None) -> LaguerreCells:
         """One pass over all samples, or those that may have left the cells of a potential nearby; keeps the best."""

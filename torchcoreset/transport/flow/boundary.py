@@ -126,7 +126,8 @@ def least_margin(cell: Tensor, margin: Tensor, per_cell: Tensor) -> Tensor:
 
 def _those(problem: Problem, cells: LaguerreCells, index: Tensor) -> BoundarySamples:
     """Samples by their indices."""
-    return BoundarySamples(problem.y[index], problem.a[index], cells.cell[index], cells.margin[index], index)
+    y, a, cell, margin = (t.index_select(0, index) for t in (problem.y, problem.a, cells.cell, cells.margin))
+    return BoundarySamples(y, a, cell, margin, index)
 
 
 def _counts(cell: Tensor, n: int) -> Tensor:

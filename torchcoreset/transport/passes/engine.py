@@ -146,11 +146,11 @@ class Engine(SoftEngine):
         if count >= len(problem.y):
             return self
         index = shuffled(len(problem.y), count).to(problem.y.device)
-        a = problem.a[index]
+        a = problem.a.index_select(0, index)
         total = a.sum()
         if not bool(total > 0):
             return self
-        return self.on(replace(problem, y=problem.y[index], a=a / total))
+        return self.on(replace(problem, y=problem.y.index_select(0, index), a=a / total))
 
     def on(self, problem: Problem) -> Engine:
         """An engine of the same kind for another problem, on the same meter."""
@@ -240,13 +240,13 @@ class Engine(SoftEngine):
         No sample stays farther behind its second nearest point than the largest rise is above that of its own cell.
         """
         problem, rise, centred = self.problem, v - near.potential, self._centred(v)
-        margin = near.margin - (rise.max() - rise).to(near.margin.dtype)[near.cell]
+        margin = near.margin - (rise.max() - rise).to(near.margin.dtype).index_select(0, near.cell)
         cell, cost = near.cell.clone(), near.cost.clone()
         close, _ = self._doubts(centred, cell, cost, margin, problem.squares)
         for some in torch.split(close, max(1, PICKED // problem.x.shape[1])) if len(close) else ():
-            part = self.apart(replace(problem, y=problem.y[some], a=problem.a[some]))
-            cell[some], margin[some] = part._two_nearest(centred)
-            cost[some] = part._cost_to(cell[some])
+            part = self.apart(replace(problem, y=problem.y.index_select(0, some), a=problem.a.index_select(0, some)))
+            cells, gaps = part._two_nearest(centred)
+            cell[some], margin[some], cost[some] = cells, gaps, part._cost_to(cells)
         return cell, cost, margin, close
 
     def _settled(
@@ -321,9 +321,9 @@ class Engine(SoftEngine):
 
     def _cost_to(self, cell: Tensor) -> Tensor:
         """Cost of sending each sample to its point, (m,) float64, in blocks of samples."""
-        x, y, cost = self.problem.x, self.problem.y, self.problem.cost
+        x, y, cost = self.problem.x.double(), self.problem.y, self.problem.cost
         blocks = zip(torch.split(y, self.rows), torch.split(cell, self.rows), strict=True)
-        return torch.cat([cost.paired(y_block, x[cells]) for y_block, cells in blocks])
+        return torch.cat([cost.paired(y_block, x.index_select(0, cells)) for y_block, cells in blocks])
 
     def cell_mass(self, cell: Tensor) -> Tensor:
         """Mass of the samples here in each cell, (n,)."""
