@@ -115,7 +115,6 @@ class Solver:
         self.max_steps, self.accept_near_optimal = settings.max_steps, settings.accept_near_optimal
         self.engine = make_engine(problem, settings.engine)
         self.engine.accuracy = ROUNDED * self.tolerance
-        self.least_eta = 64 * problem.rounding
         self.value = math.inf
         self.mean = math.nan  # cost to the nearest point, roughly
         self.first: LaguerreCells | None = None
@@ -134,8 +133,9 @@ class Solver:
 
     def below_rounding(self, cells: LaguerreCells) -> bool:
         """Whether float32 hides more than half the gap allowed: of the semi-dual, or of the costs that guide Newton."""
-        hidden = max(cells.error, 4 * self.problem.rounding)
-        return self.problem.x.dtype != torch.float64 and hidden > 0.5 * self.tolerance * cells.mean
+        if self.problem.x.dtype == torch.float64:
+            return False
+        return max(cells.error, 4 * self.problem.rounding) > 0.5 * self.tolerance * cells.mean
 
     def is_small(self, start: Tensor | None) -> bool:
         """Whether the flow can do without an approach, and all samples are here."""
@@ -327,7 +327,7 @@ class Solver:
                 return first, None
         mean = self.mean
         # A finer smoothing than the gap asked for gains nothing.
-        least = max(self.least_eta, 0.1 * self.tolerance * mean)
+        least = max(64 * problem.rounding, 0.1 * self.tolerance * mean)
         engine.meter.limit = self.max_steps / 2
         if start is not None and first is not None and _marginal_error(first, problem) <= LOST_ERROR:
             return self._approach_from(first, least)

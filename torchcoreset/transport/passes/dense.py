@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -37,8 +38,11 @@ class DenseEngine(Engine):
 
     def __init__(self, problem: Problem, meter: Meter | None = None) -> None:
         super().__init__(problem, meter)
-        self._x2 = problem.x.square().sum(1)
         self._block = max(16, self._elements // len(problem.x))  # samples of one
+
+    @cached_property
+    def _x2(self) -> Tensor:
+        return self.problem.x.square().sum(1)
 
     @property
     def _y2(self) -> Tensor:
