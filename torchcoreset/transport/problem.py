@@ -192,10 +192,13 @@ def without_offset(x: Tensor, y: Tensor, largest: float) -> tuple[Tensor, Tensor
     limits = torch.finfo(x.dtype)
     spacing = max(math.ldexp(limits.eps, math.frexp(largest)[1]), limits.tiny * limits.eps)  # that of denormals
     shift = (column_medians(x) / spacing).round() * spacing
+    count = rows_of_block(x)
     for rows in (x, y[:SHOWN], y[SHOWN:]):  # most columns of floats show in a few rows that they would be rounded
-        if not bool(shift.any()):
-            return x, y
-        shift = shift * _exact(rows, shift)
+        for start in range(0, len(rows), count):
+            if not bool(shift.any()):
+                return x, y
+            some = rows[start : start + count]
+            shift = shift * ((some - shift) + shift == some).all(0)  # adding a coarse shift shows what it has rounded
     return x - shift, y - shift
 
 
@@ -214,16 +217,6 @@ def square_with_offset(problem: Problem, points: Any) -> float:
     """Mean square of the norm of a sample there."""
     shift = offset_of(problem, points).double()
     return problem.square + float(shift @ (2 * problem.mean_sample() + shift))
-
-
-def _exact(rows: Tensor, shift: Tensor) -> Tensor:
-    """Columns (d,) of rows from which a coarse `shift` (d,) can be subtracted without rounding: adding it shows it."""
-    exact = torch.ones_like(shift, dtype=torch.bool)
-    for some in torch.split(rows, rows_of_block(rows)):
-        exact &= ((some - shift) + shift == some).all(0)
-        if not bool(exact.any()):
-            break
-    return exact
 
 
 def warn_if_too_coarse(x: Tensor, y: Tensor) -> bool:
