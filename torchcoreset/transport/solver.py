@@ -178,10 +178,11 @@ class Solver:
         block = problem.cost.pairwise_exact if by_differences else problem.cost.pairwise
         costs = block(problem.y, problem.x).double().cpu().numpy()
         cell, _ = nearest_cells(costs, v)
-        mean = float(a @ costs[np.arange(len(a)), cell])
-        if is_float64 and not by_differences and unresolved(problem, min(mean, self.value), ROUNDED * self.tolerance):
-            costs = problem.cost.pairwise_exact(problem.y, problem.x).cpu().numpy()
-            cell, _ = nearest_cells(costs, v)
+        if is_float64 and not by_differences:
+            mean = float(a @ costs[np.arange(len(a)), cell])
+            if unresolved(problem, min(mean, self.value), ROUNDED * self.tolerance):
+                costs = problem.cost.pairwise_exact(problem.y, problem.x).cpu().numpy()
+                cell, _ = nearest_cells(costs, v)
         balanced = balance(costs, cell, a, np.bincount(cell, a, len(b)) - b, v)
         rows, cols, mass = balanced.rows, balanced.cols, balanced.mass
         entries = [torch.from_numpy(array).to(device) for array in (rows, cols, mass)]
