@@ -12,7 +12,16 @@ from torch import Generator, Tensor
 from torch.nn import Parameter
 
 from ..errors import warn_user
-from ..losses import CoresetLoss
+from ..losses import (
+    Backend,
+    CoresetLoss,
+    Discrepancy,
+    Divergence,
+    DivergenceSettings,
+    KernelName,
+    SinkhornResult,
+    make_settings,
+)
 from ..modes import solver_modes
 from ..sources import (
     Scale,
@@ -32,20 +41,19 @@ from ..transport import (
     Transport,
     as_cost,
     as_table,
-    check_power,
     check_trim,
     is_choice,
     report_unconverged,
 )
 from ..transport.passes import EngineName, check_engine
 from ..transport.ranks import as_ranks, fingerprint, told_to
-from .algorithms import Objective, OptimizerFactory, Run, averaging, fixed_point, gradient, stochastic
+from .algorithms import Objective, OptimizerFactory, Run, averaging, fixed_point, gradient, quasi_newton, stochastic
 from .coreset import Coreset
 from .history import BuildResult, Step
 from .progress import ProgressBar
 from .rows import Eligible, RowChoice, search
 from .samples import LoadedSamples, load, load_part, loaded_rows
-from .start import Init, Start, check_size, descended, relocated
+from .start import Init, Start, check_size, descended, relocated, separated
 
 Algorithm = Literal["auto", "fixed_point", "sgd", "gradient"]
 DEFAULT_STEPS: dict[Algorithm, int] = {"auto": 300, "fixed_point": 300, "sgd": 1000, "gradient": 300}
@@ -58,14 +66,26 @@ FINEST = 1e-6  # relative gap of a transport; a build with a smaller tolerance s
 COARSEST = 1e-2  # relative gap of the last transports of a build with a larger tolerance than ten times this
 RELOCATIONS = 20  # rounds, at most, in which points of chosen weights move to better places, on all samples
 LEAST_GAIN = 0.01  # of the value, by a round; after one that gains less there is none
+OTHER_SAMPLES = 20_000  # most samples held for another divergence, where nobody says how many: it compares all pairs
+SAMPLES_PER_POINT = 200  # held for it where that is more
+TRIALS = 3  # random starts of it beside the annealed one, where none is given
+TRIAL_STEPS = 20  # of each before they are compared
+TRIAL_LEAST = 1000  # the least number of samples, of which there are COARSE a point, to compare them on
 RATE = 0.1  # of the first step of the default optimizer, in units of W_p / sqrt(d) at the start
 
 
 def build_coreset(
     source: Any,
     size: int,
-    p: float = 2,
+    p: float | None = None,
     *,
+    divergence: Divergence = "wasserstein",
+    blur: float | None = None,
+    relative_blur: float | None = None,
+    kernel: KernelName | None = None,
+    debias: bool | None = None,
+    backend: Backend | None = None,
+    scaling: float | None = None,
     algorithm: Algorithm = "auto",
     init: Init | Tensor | None = None,
     restarts: int | None = None,
@@ -90,24 +110,36 @@ def build_coreset(
     engine: EngineName = "auto",
     group: Any = None,
 ) -> BuildResult:
-    """Find n points whose Wasserstein distance to a source is small.
+    """Find n points that are near a source by their Wasserstein distance, or by another divergence.
 
-    Minimises W_p^p(sum_i b_i delta_{x_i}, mu) over the points x, with weights b fixed, free or bounded. The problem is
-    not convex: another seed may find another, slightly better or worse, local minimum. Annealed starts, and several of
-    them where there are few points, end within half a per cent of the best known values on most seeds.
+    Minimises W_p^p(sum_i b_i delta_{x_i}, mu) over the points x, with weights b fixed, free or bounded; or, with fixed
+    ones, the energy distance, a maximum mean discrepancy or the Sinkhorn divergence. The problem is not convex: another
+    seed may find another, slightly better or worse, local minimum. Annealed starts, and several of them where there are
+    few points, end within half a per cent of the best known values on most seeds.
 
     Args:
         source: anything that `as_source` reads: tensor, array, DataFrame, Dataset, DataLoader, distribution,
             callable m -> (m, d), iterator of batches, path of a file, another coreset.
         size: number of points n. More than the source has distinct rows is fine: points may coincide.
-        p: power of the distance, p >= 1. 2 puts points at means of cells, 1 at geometric medians.
+        p: power of the distance, p >= 1. 2 puts points at means of cells, 1 at geometric medians. None for 2, and for 1
+            with "energy", which takes 1 to 2. Not with "mmd"; its `transport` has 2.
+        divergence: "wasserstein"; "energy" for support points, which minimise `energy_distance`; "mmd" for the points
+            that minimise `mmd`; "sinkhorn" for those that minimise `sinkhorn_divergence`, the third algorithm of the
+            paper. All but the first go by quasi-Newton steps on samples in memory, of which they compare each with each
+            once; they take algorithm="auto" only, fixed weights, and no trim, engine or group.
+        blur, relative_blur: for "mmd" and "sinkhorn": a length, or a fraction of the samples' scale, as in `mmd` and
+            `sinkhorn_divergence`.
+        kernel: for "mmd": "gaussian" (if None) or "laplace".
+        debias: for "sinkhorn": False leaves the terms of a set with itself out, and points draw together.
+        backend, scaling: for "sinkhorn", as in `sinkhorn_divergence`, but None is "newton".
         algorithm: "fixed_point" (Algorithm 2: points past the centres of their cells; any p), "sgd"
             (Algorithm 1: descent on fresh batches at a running potential, constant memory), "gradient" (a torch
             optimizer on the loss).
             "auto" takes "fixed_point".
         init: "annealed" (random samples moved by a softened plan that slowly sharpens), "random" (samples),
             "kmeans++" (samples far from each other), or (n, d) points to start from, whose dtype the coreset keeps
-            unless the samples need float64. None takes "annealed" for "fixed_point" and "random" for the others.
+            unless the samples need float64. None takes "annealed" for "fixed_point" and "random" for the others; for
+            another `divergence` the best, after 20 steps, of one annealed and three random ones.
         restarts: number of starts that are compared after a few steps on a part of the samples; the best goes on.
             None for max(1, min(8, 100 // n)) annealed starts (one on the line, where all are the same), and one of any
             other kind. With fewer than 5 samples a point these are random samples, not annealed.
@@ -139,7 +171,8 @@ def build_coreset(
             are fewer than 1000 a point, "fixed_point" fits them to a tolerance of 1e-2 only, goes on with as many
             fresh ones in each of 30 steps and returns the average of their points, which fits the distribution better
             than any one set of samples. A file of more than 2^26 numbers is sampled uniformly down to these, unless
-            this says otherwise. Of an iterator or a loader without a length the next max(100000, 200 n) rows are held,
+            this says otherwise. For another `divergence` the default is max(20000, 200 n) rows of any source, drawn
+            uniformly. Of an iterator or a loader without a length the next max(100000, 200 n) rows are held,
             which are its head: shuffle what is sorted, or give the loader a length.
         steps: most steps from the start on, which counts none; None for 300 (fixed_point, gradient) or 1000 (sgd).
         tolerance: the run has converged when five steps change the value by less than half of this, relatively; in
@@ -165,12 +198,14 @@ def build_coreset(
             "sgd": for endless streams on several ranks take `CoresetLoss(online=True, group=...)`.
 
     Returns:
-        `BuildResult`: coreset, transport to all samples held, history and status; with `rows` their numbers.
+        `BuildResult`: coreset, transport to all samples held, history and status; with `rows` their numbers, with
+        another divergence its value as `discrepancy`.
 
     Raises:
         RankError: another rank failed, has other settings, or did not call within the group's timeout.
         ValueError: unusable arguments or samples, named; `optimizer` or `batch_size` with another algorithm; several
-            `restarts` with given points; `rows` of a source without row numbers, or more of them than it has.
+            `restarts` with given points; `rows` of a source without row numbers, or more of them than it has; an
+            option that the divergence would ignore.
 
     Example:
         >>> import torch, torchcoreset as tc
@@ -181,19 +216,31 @@ def build_coreset(
         >>> result = tc.build_coreset(data, 2, rows=True)
         >>> sorted(result.rows.tolist())
         [1, 4]
+        >>> y = torch.arange(1000.0) / 1000  # support points of the unit interval are at (2 i - 1) / 2 n
+        >>> result = tc.build_coreset(y, 4, divergence="energy")
+        >>> sorted(round(x, 1) for x in result.coreset.points[:, 0].tolist()), round(1000 * result.discrepancy.value, 1)
+        ([0.1, 0.4, 0.6, 0.9], 5.2)
 
-    Source: Claici, Genevay, Solomon (2020), Algorithms 1 and 2.
+    Source: Claici, Genevay, Solomon (2020), Algorithms 1 and 2; Mak and Joseph (2018) for "energy".
     """
     ranks = as_ranks(group)
-    scaling: Scaling | None = None
+    units: Scaling | None = None
     keep, checkpoint = renamed_keep(keep, checkpoint)
     with told_to(ranks, "build_coreset"):
         size = check_size(size)
-        check_power(p)
+        other, p = _other_divergence(
+            divergence,
+            {
+                "p": p, "blur": blur, "relative_blur": relative_blur, "kernel": kernel, "debias": debias,
+                "backend": backend, "scaling": scaling,
+            },
+            {"algorithm": algorithm, "weights": weights, "trim": trim, "engine": engine, "group": group, "rows": rows},
+        )  # fmt: skip
         check_engine(engine)
         steps = _check_settings(algorithm, steps, tolerance, samples, batch_size, rate, optimizer, trim)
         choice = _row_choice(rows, keep, exclude, algorithm, group)
         generator, scale = make_generator(seed), units_of(source) if scale is None else scale
+        trials = TRIALS if other is not None and init is None and resume is None else 0
         init = init if init is not None else "annealed" if algorithm in ("auto", "fixed_point") else "random"
         settings: dict[str, Any] = {}
         if ranks is not None:
@@ -207,15 +254,16 @@ def build_coreset(
             }  # fmt: skip
         if scale is not None:
             read = as_source(source, sample_weights)
-            scaling = Scaling.of(read, scale)
+            units = Scaling.of(read, scale)
             # Rows are returned as they are in the source, so that they are scaled once they are held.
-            source, sample_weights = scaled(read, scaling) if choice is None else read, None
-            init, callback = _in_units(scaling, init, callback)
+            source, sample_weights = scaled(read, units) if choice is None else read, None
+            init, callback = _in_units(units, init, callback)
         start = Start(init=init, restarts=restarts, size=size, p=p, weights=weights, engine=engine, trim=trim)
     bar = ProgressBar(steps, progress if ranks is None or ranks.rank == 0 else False, f"coreset of {size} points")
     potential: Tensor | None = None
-    same = {"size": size, "p": float(p), "algorithm": algorithm, "rows": rows or None}  # earlier records have no rows
-    run = Run(steps, tolerance, bar, generator, same, callback, checkpoint, resume)
+    discrepancy: Discrepancy | SinkhornResult | None = None
+    same = {"size": size, "p": float(p), "algorithm": algorithm if other is None else repr(other), "rows": rows or None}
+    run = Run(steps, tolerance, bar, generator, same, callback, checkpoint, resume)  # earlier records have no rows
     if resume is not None:
         start = replace(start, init=resume["points"], restarts=None)
     with bar, solver_modes():
@@ -229,23 +277,24 @@ def build_coreset(
             )
         else:
             if ranks is None:
-                loaded = load(source, sample_weights, size, samples, generator)
+                loaded = load(source, sample_weights, size, samples, generator, most=_most_samples(other, size))
             else:
                 loaded = load_part(ranks, source, sample_weights, size, samples, generator, settings)
             if choice is not None:
-                eligible, loaded = choice.among(loaded, size), loaded.scaled(scaling)
+                eligible, loaded = choice.among(loaded, size), loaded.scaled(units)
             few = loaded.endless and samples is None and loaded.count < FEW * size
-            objective, loaded, points, potential = _placed(
-                run, start, loaded, algorithm, optimizer, engine, group, fresh=few
+            objective, loaded, points, potential, discrepancy = _placed(
+                run, start, loaded, algorithm, optimizer, other, engine, group, trials, fresh=few
             )
             if choice is not None:
-                return _rows(run, objective, points, loaded, eligible, scaling)
+                return _rows(run, objective, points, loaded, eligible, units)
         transport = _measured(objective, points, loaded, max(tolerance, FINEST), potential)
-        coreset = Coreset(points if scaling is None else scaling.undo(points), transport.weights)
-    coreset.built_on, coreset.scaling = fingerprint_of(loaded.read), scaling
+        coreset = Coreset(points if units is None else units.undo(points), transport.weights)
+    coreset.built_on, coreset.scaling = fingerprint_of(loaded.read), units
     return BuildResult(
         coreset, transport, run.history, run.status, p, loaded.numbers, trim,
         bias=transport.plan.bias(points.detach(), loaded.y) if as_cost(p).mean_is_best and ranks is None else None,
+        divergence=divergence, discrepancy=discrepancy,
     )  # fmt: skip
 
 
@@ -291,26 +340,67 @@ def _accuracy(tolerance: float) -> float:
     return min(COARSEST, max(0.1 * tolerance, FINEST))
 
 
+def _most_samples(other: DivergenceSettings[Any] | None, size: int) -> int | None:
+    """How many samples are held for another divergence, where nobody says how many; None without one."""
+    return None if other is None else max(OTHER_SAMPLES, SAMPLES_PER_POINT * size)
+
+
 def _placed(
     run: Run,
     start: Start,
     loaded: LoadedSamples,
     algorithm: Algorithm,
     optimizer: OptimizerFactory | None,
+    other: DivergenceSettings[Any] | None,
     engine: EngineName,
     group: Any,
+    trials: int,
     fresh: bool,
-) -> tuple[Objective, LoadedSamples, Tensor, Tensor | None]:
-    """Free points on loaded samples: the objective, the samples in their dtype, points and last potential."""
+) -> tuple[Objective, LoadedSamples, Tensor, Tensor | None, Discrepancy | SinkhornResult | None]:
+    """Points on loaded samples: the objective of transports, the samples in their dtype, points, and what was found.
+
+    The last potential is that of an exact transport; the last of all what another divergence is at the points."""
     points, b = start.draw(loaded.rows, run.generator)
     points = wide_enough(points, loaded.y)
-    run.begin(points)
     loaded = replace(loaded, y=loaded.y.to(points))
+    if other is not None and trials:
+        points = _best_start(other, points, b, start, loaded, run.generator, trials)
+    run.begin(points)
     objective = Objective(b, start.p, engine, as_ranks(group), start.trim)
+    if other is not None:
+        divergence = quasi_newton.DivergenceObjective.of(other, points, b, loaded.y, loaded.a)
+        first = quasi_newton.init(separated(points, run.generator))  # equal points have equal gradients: never part
+        points = run.descend(partial(quasi_newton.step, objective=divergence), first, loaded.count).result
+        return objective, loaded, points, None, divergence.reported(points)
     if algorithm == "gradient":
         loss = CoresetLoss(start.p, trim=start.trim, tolerance=_accuracy(run.tolerance), engine=engine, group=group)
-        return objective, loaded, _gradient(run, loss, points, b, loaded, optimizer), None
-    return objective, loaded, *_fixed_point(run, objective, points, loaded, run.generator, fresh=fresh)
+        return objective, loaded, _gradient(run, loss, points, b, loaded, optimizer), None, None
+    return objective, loaded, *_fixed_point(run, objective, points, loaded, run.generator, fresh=fresh), None
+
+
+def _best_start(
+    settings: DivergenceSettings[Any],
+    points: Tensor,
+    weights: Tensor,
+    start: Start,
+    loaded: LoadedSamples,
+    generator: Generator,
+    trials: int,
+) -> Tensor:
+    """Points (n, d) or some of as many random starts as `trials`: those nearest after a few steps, on few samples."""
+    y, a, few = loaded.y, loaded.a, max(COARSE * len(points), TRIAL_LEAST)
+    if len(y) > 2 * few:
+        y, a = loaded.rows.draw(few, generator).to(points), None
+    random = replace(start, init="random", restarts=1)
+    starts = [points, *(random.draw(loaded.rows, generator)[0].to(points) for _ in range(trials))]
+    objective = quasi_newton.DivergenceObjective.of(settings, points, weights, y, a)
+    ends = []
+    for candidate in starts:
+        state = quasi_newton.init(separated(candidate, generator))
+        for _ in range(TRIAL_STEPS):
+            state, _ = quasi_newton.step(state, objective)
+        ends.append(state)
+    return min(ends, key=lambda state: state.lowest).result
 
 
 def _fixed_point(
@@ -443,6 +533,43 @@ def _stochastic(
         y, a, numbers = used, None, None
     points = wide_enough(state.result, y)
     return points, LoadedSamples(y.to(points), a, source, source, numbers, source.endless, generator)
+
+
+def _other_divergence(
+    divergence: Divergence, options: Mapping[str, Any], others: Mapping[str, Any]
+) -> tuple[DivergenceSettings[Any] | None, float]:
+    """The settings of a divergence that is no exact transport, None for those of that; and the power of the transport.
+
+    `options` are those of divergences, `others` arguments that only "wasserstein" takes, but for their defaults.
+
+    Raises:
+        ValueError: an option that the divergence would ignore, or that does not go with it.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    if divergence == "sinkhorn":
+        given.setdefault("backend", "newton")
+    settings = make_settings(divergence, given)
+    power = getattr(settings, "p", 2) if options["p"] is None else options["p"]
+    if not isinstance(settings, DivergenceSettings) or divergence == "wasserstein":
+        return None, power
+    if callable(options["kernel"]):
+        raise ValueError(
+            f"kernel: got {options['kernel']!r}; expected 'gaussian' or 'laplace', whose steps are known. For another "
+            "kernel minimise CoresetLoss(divergence='mmd', kernel=...)."
+        )
+    if is_choice(others["weights"]):
+        raise ValueError(
+            f"weights: got {others['weights']!r} with divergence={divergence!r}; expected fixed ones. Only "
+            "'wasserstein' chooses them."
+        )
+    usual = {"algorithm": "auto", "engine": "auto", "trim": 0, "rows": False, "group": None}
+    for name, expected in usual.items():
+        if others[name] != expected:
+            raise ValueError(
+                f"{name}: got {others[name]!r} with divergence={divergence!r}; expected {expected!r}. It is for "
+                "'wasserstein' only: leave it out."
+            )
+    return settings, power
 
 
 def _check_group(algorithm: str, weights: Any, sample_weights: Any, trim: float, scale: Any, kept: bool) -> None:

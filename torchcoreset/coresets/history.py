@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from ..losses import Discrepancy, Divergence, SinkhornResult
 from ..sources import in_words
 from ..tensors import described
 from ..transport import Status, Transport, as_cost
@@ -22,9 +23,10 @@ class Step:
     Attributes:
         step: counted from 0, the start.
         value: W_p^p of the points before the step, on the samples that the step used; for "sgd" the semi-dual of these
-            at the running potential, which scatters about a lower bound of W_p^p to the source.
-        lower: its lower bound; for "sgd" the same number.
-        gap: (value - lower) / value; NaN for "sgd", whose batches are not solved.
+            at the running potential, which scatters about a lower bound of W_p^p to the source. With another
+            `divergence` its value, which is larger than the one before where a step was not taken.
+        lower: its lower bound; for "sgd" the same number; NaN with another divergence, of which none is known.
+        gap: (value - lower) / value; NaN for "sgd", whose batches are not solved, and with another divergence.
         samples: number of samples that the step used.
         seconds: time since the run began, at the end of the step.
         points: (n, d) what the run would return if it stopped after this step, a copy, where a callback gets the step;
@@ -49,7 +51,7 @@ class BuildResult:
         transport: `Transport` of the points on all samples in use: the distance, its lower bound and the plan.
         history: one `Step` for each step; of a resumed run for those since, and the last few before.
         status: CONVERGED if the value had stopped falling, MAX_STEPS if the steps ran out.
-        p: power of the cost.
+        p: power of the cost, for the transport too; 2 for "mmd", which has none.
         row_numbers: (m,) int64, which row of the table each sample of `transport` is, as `transport.assignment` counts
             them; rows keep their numbers through `hold_out`. None where rows have none: those of distributions,
             loaders and iterators.
@@ -59,6 +61,9 @@ class BuildResult:
             other p, and for samples of several ranks.
         rows: (n,) int64, which row of the source each point is, all different, counted as `row_numbers` are; None
             unless rows were asked for (`build_coreset(rows=True)`).
+        divergence: what was minimised: "wasserstein", "energy", "mmd" or "sinkhorn".
+        discrepancy: of the coreset to the samples by that divergence, a `Discrepancy` or a `SinkhornResult`; None for
+            "wasserstein", whose is `transport`.
     """
 
     coreset: Coreset
@@ -70,6 +75,8 @@ class BuildResult:
     trim: float = 0.0
     bias: float | None = None
     rows: Tensor | None = None
+    divergence: Divergence = "wasserstein"
+    discrepancy: Discrepancy | SinkhornResult | None = None
 
     @property
     def points(self) -> Tensor:
@@ -84,4 +91,6 @@ class BuildResult:
     def __repr__(self) -> str:
         gap, steps = f"gap={self.transport.gap:.1e}", f"steps={len(self.history)}"
         distance = f"W_{self.p:g}={self.distance:.6g}{in_words(self.coreset.scaling)}"
+        if self.discrepancy is not None:
+            distance = f"{self.divergence}={self.discrepancy.value:.6g}, {distance}"
         return described(self, f"{self.coreset.size} points, {distance}", gap, steps, status="")

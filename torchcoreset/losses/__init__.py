@@ -8,14 +8,16 @@ online          a batch of a stream, at a running potential
 coreset_loss    any of them as a module with memory
 """
 
-from .coreset_loss import CoresetLoss, LossResult
+from .coreset_loss import CoresetLoss, LossResult, make_settings
 from .discrepancy import Discrepancy, energy_distance, mmd
 from .envelope import position_gradients
-from .options import Backend, Divergence, KernelName, check_blur
+from .memory import CachedSelfTerm
+from .options import Backend, Divergence, DivergenceSettings, KernelName, check_blur
 from .sinkhorn import SinkhornResult, sinkhorn_divergence
 from .wasserstein import wasserstein
 
 __all__ = [
-    "Backend", "CoresetLoss", "Discrepancy", "Divergence", "KernelName", "LossResult", "SinkhornResult", "check_blur",
-    "energy_distance", "mmd", "position_gradients", "sinkhorn_divergence", "wasserstein",
+    "Backend", "CachedSelfTerm", "CoresetLoss", "Discrepancy", "Divergence", "DivergenceSettings", "KernelName",
+    "LossResult", "SinkhornResult", "check_blur", "energy_distance", "make_settings", "mmd", "position_gradients",
+    "sinkhorn_divergence", "wasserstein",
 ]  # fmt: skip

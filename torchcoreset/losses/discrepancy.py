@@ -22,7 +22,16 @@ from . import options
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .kernels import Function, Gaussian, Kernel, KernelFunction, Laplace, Power, within
 from .memory import CachedSelfTerm
-from .options import DivergenceSettings, KernelName, Measures, blur_length, check_one_blur, extent, warn_if_beyond
+from .options import (
+    DivergenceSettings,
+    KernelName,
+    Measures,
+    blur_length,
+    check_one_blur,
+    extent,
+    warn_if_beyond,
+    with_blur,
+)
 from .wasserstein import as_pair
 
 KERNELS: dict[KernelName, Callable[[float], Kernel]] = {"gaussian": Gaussian, "laplace": Laplace}
@@ -159,6 +168,10 @@ class EnergySettings(DivergenceSettings[Discrepancy]):
         """The value with its gradients, and what is told beside it."""
         return _evaluate("energy_distance", lambda _: (Power(self.p), None), measures, self.constant, memory)
 
+    def curvature(self, measures: Measures, result: Discrepancy) -> Tensor:
+        """Of the majorant whose minimum is a convex-concave step."""
+        return _curvature(Power(self.p), measures)
+
 
 @dataclass(frozen=True, kw_only=True)
 class MMDSettings(DivergenceSettings[Discrepancy]):
@@ -184,6 +197,16 @@ class MMDSettings(DivergenceSettings[Discrepancy]):
         """The value with its gradients, and what is told beside it."""
         return _evaluate("mmd", self._kernel, measures, self.constant, memory)
 
+    def curvature(self, measures: Measures, result: Discrepancy) -> Tensor:
+        """Of a quadratic majorant, for the named kernels."""
+        kernel, _ = self._kernel(make_problem(measures[0], measures[1], 2, measures[2], measures[3]))
+        return _curvature(kernel, measures)
+
+    def resolved(self, samples: Tensor, sample_weights: Tensor | None) -> MMDSettings:
+        """The same with the blur that they mean for these samples."""
+        relative = RELATIVE_BLUR if self.relative_blur is None else self.relative_blur
+        return self if self.blur is not None else with_blur(self, relative, samples, sample_weights)
+
     def report(self, result: Discrepancy) -> None:
         """Warn if the kernel is wider than the data."""
         if result.blur is not None:
@@ -195,6 +218,12 @@ class MMDSettings(DivergenceSettings[Discrepancy]):
             return Function(self.kernel), None
         blur = blur_length(problem, self.blur, RELATIVE_BLUR if self.relative_blur is None else self.relative_blur)
         return KERNELS[self.kernel](blur), blur
+
+
+def _curvature(kernel: Kernel, measures: Measures) -> Tensor:
+    """(n,) curvature of a kernel's majorant at points, for a mass of 1."""
+    problem = make_problem(measures[0].detach(), measures[1], 2, measures[2], measures[3])
+    return kernel.curvature(replace(problem, x=problem.x.double(), y=problem.y.double(), cost=kernel.cost))
 
 
 def _evaluate(

@@ -5,6 +5,7 @@ x (n, d) points, b (n,)      y (m, d) samples, a (m,)      k kernel      c cost 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from ..transport import DISTANCE, Cost, Problem, as_cost
 from ..transport.entropic import cost_blocks, displacement_sums
 
 KernelFunction = Callable[[Tensor, Tensor], Tensor]
+NEAREST = 1e-10  # in spreads of the data; a point nearer to a sample counts as that far, where 1 / r is finite
 FUNCTION_ELEMENTS = 1 << 20  # of a block of a kernel function, whose graph is kept for the derivative
 
 
@@ -34,6 +36,14 @@ class Kernel(ABC):
     def gradients(self, problem: Problem, in_points: bool, in_samples: bool) -> tuple[Tensor | None, Tensor | None]:
         """Derivatives of sum_ik b_i a_k k(x_i, y_k) in x (n, d) and y (m, d); None where not asked for."""
 
+    def curvature(self, problem: Problem) -> Tensor:
+        """(n,) q of a majorant of half the squared discrepancy: F(x + h) <= F(x) + <F', h> + sum_i b_i q_i |h_i|^2 / 2.
+
+        Raises:
+            NotImplementedError: none is known for the kernel.
+        """
+        raise NotImplementedError
+
     def means(self, problem: Problem) -> tuple[Tensor, Tensor]:
         """sum_k a_k k(x_i, y_k) for every point, (n,), and sum_i b_i k(x_i, y_k) for every sample, (m,)."""
         at_points, at_samples = torch.zeros_like(problem.b), torch.empty_like(problem.a)
@@ -45,7 +55,7 @@ class Kernel(ABC):
 
 @dataclass(frozen=True)
 class Radial(Kernel):
-    """A function of the distance."""
+    """A function of the distance, convex and falling in its square."""
 
     @abstractmethod
     def of(self, cost: Tensor) -> Tensor:
@@ -55,9 +65,24 @@ class Radial(Kernel):
     def weight(self, cost: Tensor) -> Tensor | float:
         """s in grad_x k = s (x - y), from c."""
 
+    @property
+    @abstractmethod
+    def convexity(self) -> float:
+        """L >= 0 for which k(z) - L |z|^2 / 2 is concave in the difference z of two rows."""
+
     def blocks(self, problem: Problem) -> Iterator[tuple[slice, Tensor]]:
         for rows, cost in cost_blocks(problem):
             yield rows, self.of(cost)
+
+    def curvature(self, problem: Problem) -> Tensor:
+        # -k is concave in the square of the distance to a sample: its tangent there is a majorant, of curvature |s|.
+        # k between points is below its own tangent plus L |h_i - h_j|^2 / 2 <= L (|h_i|^2 + |h_j|^2).
+        nearest = float(self.cost.of_length(NEAREST * problem.spread**0.5))
+        total = torch.zeros_like(problem.b)
+        for rows, cost in cost_blocks(problem):
+            weight = self.weight(cost.clamp_(min=nearest))
+            total -= problem.a[rows] @ (weight if isinstance(weight, Tensor) else torch.full_like(cost, weight))
+        return total + 2 * self.convexity
 
     def gradients(self, problem: Problem, in_points: bool, in_samples: bool) -> tuple[Tensor | None, Tensor | None]:
         def weights(rows: slice, cost: Tensor) -> Tensor:
@@ -76,6 +101,10 @@ class Power(Radial):
     def cost(self) -> Cost:
         return as_cost(self.power)
 
+    @property
+    def convexity(self) -> float:
+        return 0.0
+
     def of(self, cost: Tensor) -> Tensor:
         return cost.neg_()
 
@@ -88,6 +117,10 @@ class Gaussian(Radial):
     """exp(-|x - y|^2 / (2 blur^2))."""
 
     blur: float
+
+    @property
+    def convexity(self) -> float:
+        return 2 * math.exp(-1.5) / self.blur**2  # along z, at |z| = sqrt(3) blur
 
     def of(self, cost: Tensor) -> Tensor:
         return cost.mul_(-0.5 / self.blur**2).exp_()
@@ -105,6 +138,10 @@ class Laplace(Radial):
     @property
     def cost(self) -> Cost:
         return DISTANCE
+
+    @property
+    def convexity(self) -> float:
+        return 1 / self.blur**2  # along z, next to 0
 
     def of(self, cost: Tensor) -> Tensor:
         return cost.mul_(-1 / self.blur).exp_()

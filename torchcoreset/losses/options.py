@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -122,6 +122,12 @@ def blur_length(problem: Problem, blur: float | None, relative_blur: float) -> f
     return float(blur) if blur is not None else relative_blur * data_scale(problem.y, problem.a)
 
 
+def with_blur(settings: Settings, relative: float, samples: Tensor, sample_weights: Tensor | None) -> Settings:
+    """Settings whose blur is a fraction of the scale of these samples, as a length."""
+    blur = relative * data_scale(samples, sample_weights)
+    return replace(settings, blur=blur, relative_blur=None)  # type: ignore[call-arg] # of those that have one
+
+
 def coincide(problem: Problem) -> bool:
     """Whether all samples are one, but for rounding: then a mean is all there is to compare."""
     used = problem.a > 0
@@ -150,6 +156,7 @@ def warn_if_beyond(blur: float, diameter: float, name: str) -> None:
 
 Measures = tuple[Any, Any, Any, Any]  # points, samples, weights of the points, weights of the samples
 Result = TypeVar("Result")
+Settings = TypeVar("Settings", bound="DivergenceSettings[Any]")
 
 
 class DivergenceSettings(Options, ABC, Generic[Result]):
@@ -163,6 +170,17 @@ class DivergenceSettings(Options, ABC, Generic[Result]):
 
         Those that solve start from `start` (n,); `memory` keeps the term of the samples with themselves between calls.
         """
+
+    def curvature(self, measures: Measures, result: Result) -> Tensor:
+        """(n,) second derivative in a point for a mass of 1, or a bound of it: what turns a gradient into a step.
+
+        `result` is that of `evaluate` there.
+        """
+        raise NotImplementedError
+
+    def resolved(self: Settings, samples: Tensor, sample_weights: Tensor | None) -> Settings:
+        """The same settings, with lengths in place of what is relative to the scale of these samples."""
+        return self
 
     def report(self, result: Result) -> None:
         """Warn, or raise, if the result is not what was asked for."""

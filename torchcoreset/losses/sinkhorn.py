@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ..deterministic import column_medians
@@ -192,6 +193,17 @@ class SinkhornSettings(DivergenceSettings[SinkhornResult]):
                     f"engine: got {self.engine!r}; geomloss has {', '.join(map(repr, ENGINES))}. "
                     "Choose one of them, or backend='newton'."
                 )
+
+    def curvature(self, measures: Measures, result: SinkhornResult) -> Tensor:
+        """That of the cost at its mean: a scale for steps, and for p = 2 that of the transport at its plan."""
+        cost, mean = as_cost(self.p), result.transform.new_tensor(max(result.transport_value, 0.0))
+        slope = float(cost.slope(mean))
+        return torch.full((len(measures[0]),), slope or 1.0, dtype=torch.float64, device=measures[0].device)
+
+    def resolved(self, samples: Tensor, sample_weights: Tensor | None) -> SinkhornSettings:
+        """The same with the blur that they mean for these samples."""
+        relative = RELATIVE_BLUR if self.relative_blur is None else self.relative_blur
+        return self if self.blur is not None else options.with_blur(self, relative, samples, sample_weights)
 
     @property
     def allowed(self) -> float:

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from torch import Generator, Tensor
 
-from ...losses import LossResult
+from ...losses import Discrepancy, LossResult, SinkhornResult
 from ...transport import Status, Transport
 from ..history import Step
 from ..progress import ProgressBar
@@ -154,7 +154,11 @@ class Run:
 
     def _record(self, measured: LossResult, samples: int, points: Tensor) -> None:
         # Nothing else than an exact transport has a bound: of a batch of a stream only the semi-dual is known.
-        lower, gap = (measured.lower, measured.gap) if isinstance(measured, Transport) else (measured.value, math.nan)
+        lower, gap = measured.value, math.nan
+        if isinstance(measured, Transport):
+            lower, gap = measured.lower, measured.gap
+        elif isinstance(measured, (Discrepancy, SinkhornResult)):
+            lower = math.nan
         step = Step(
             step=self.done,
             value=measured.value,

@@ -48,10 +48,17 @@ class LoadedSamples:
         return replace(self, y=y, rows=as_source(y, self.a))
 
 
-def load(source: Any, sample_weights: Any, size: int, samples: int | None, generator: Generator) -> LoadedSamples:
-    """What this process loads of a source to build `size` points."""
+def load(
+    source: Any,
+    sample_weights: Any,
+    size: int,
+    samples: int | None,
+    generator: Generator,
+    most: int | None = None,
+) -> LoadedSamples:
+    """What this process loads of a source to build `size` points; `most` in place of all rows and of the default."""
     read = as_source(source, sample_weights)
-    y, a, numbers = loaded_rows(read, size, samples, generator)
+    y, a, numbers = loaded_rows(read, size, samples, generator, most=most)
     return LoadedSamples(y, a, as_source(y, a), read, numbers, read.endless, generator)
 
 
@@ -86,9 +93,13 @@ def load_part(
 
 
 def loaded_rows(
-    source: Source, size: int, samples: int | None, generator: Generator, parts: int = 1
+    source: Source, size: int, samples: int | None, generator: Generator, parts: int = 1, most: int | None = None
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """Samples (m, d) to build `size` points on, their weights, their numbers; one of `parts` of the default."""
+    """Samples (m, d) to build `size` points on, their weights, their numbers; one of `parts` of the default.
+
+    Where `samples` is None, at most `most` of them, if it is given."""
+    if samples is None and source.size is not None:
+        samples = most
     if samples is None and source.on_disk:
         samples = most_of_file(size, source.dimension)
     if samples is not None or source.size is not None:
@@ -96,8 +107,8 @@ def loaded_rows(
     with warnings.catch_warnings():
         # Nobody asked for that many: an iterator that ends earlier is loaded whole.
         warnings.filterwarnings("ignore", message="source: the .* ended after", category=UserWarning)
-        y, a = source.materialize(max(DEFAULT_SAMPLES, SAMPLES_PER_POINT * size) // parts, generator)
-        missing = LINE_SAMPLES // parts - len(y)
+        y, a = source.materialize(most or max(DEFAULT_SAMPLES, SAMPLES_PER_POINT * size) // parts, generator)
+        missing = LINE_SAMPLES // parts - len(y) if most is None else 0
         if source.endless and y.shape[1] == 1 and missing > 0:
             # On the line sorting is cheap, and more samples are needed: their quantiles err by 1 / sqrt(m) however
             # many points there are, which has to be small against the width of a cell.
