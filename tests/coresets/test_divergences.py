@@ -13,6 +13,7 @@ from torch import Tensor
 import torchcoreset as tc
 from torchcoreset.coresets.algorithms import quasi_newton
 from torchcoreset.losses import make_settings
+from torchcoreset.testing import LINE_PROBLEMS, LineProblem, energy_line, support_points_line
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "energy": {"divergence": "energy"},
@@ -30,6 +31,24 @@ def cloud(m: int = 400, d: int = 2, seed: int = 0, dtype: torch.dtype = torch.fl
 def loss_of(options: dict[str, Any]) -> tc.CoresetLoss:
     backend = {"backend": "newton"} if options["divergence"] == "sinkhorn" else {}
     return tc.CoresetLoss(**options, **backend).eval()
+
+
+@pytest.mark.parametrize("problem", LINE_PROBLEMS)
+def test_support_points_on_the_line_are_quantiles(problem: LineProblem) -> None:
+    y = problem.quantile_sample(4000)
+    result = tc.build_coreset(y, 7, divergence="energy", tolerance=1e-7)
+    best = support_points_line(problem, 7)
+    assert result.discrepancy is not None
+    assert result.discrepancy.value == pytest.approx(energy_line(best, y), rel=1e-4)
+    torch.testing.assert_close(result.coreset.points.detach().sort(0).values, best, atol=0.01, rtol=0.01)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_energy_distance_on_the_line_is_an_integral(weighted: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, y = (torch.randn(m, 1, generator=generator, dtype=torch.float64) for m in (7, 40))
+    b, a = (torch.rand(m, generator=generator, dtype=torch.float64) if weighted else None for m in (7, 40))
+    assert float(tc.energy_distance(x, y, 1, b, a)) == pytest.approx(energy_line(x, y, b, a), rel=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 16])

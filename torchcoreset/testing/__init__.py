@@ -18,6 +18,8 @@ small n and the best of many restarts beyond; the limits `HEXAGON_W1` and `HEXAG
 
 From `optimal`, `best_value`: the global optimum over all points, of tiny problems.
 
+From `energy`, the energy distance on the line, `energy_line`, and its minimisers, `support_points_line`.
+
 From `gaussians`, `gaussian_w2` (Dowson and Landau 1982), `entropic_gaussian_line` and
 `sinkhorn_gaussian_line` (Janati et al. 2020).
 
@@ -29,6 +31,7 @@ From `gaussians`, `gaussian_w2` (Dowson and Landau 1982), `entropic_gaussian_lin
 """
 
 from .discrete import DISCRETE_PROBLEMS, E1, DiscreteProblem, LineTransport, line_transport
+from .energy import energy_line, support_points_line
 from .gaussians import entropic_gaussian_line, gaussian_w2, sinkhorn_gaussian_line
 from .line import EXPONENTIAL, LINE_PROBLEMS, NORMAL, UNIFORM, LineProblem
 from .optimal import best_value
@@ -37,6 +40,7 @@ from .relaxed import relaxed_value
 
 __all__ = [
     "BEST_KNOWN", "DISCRETE_PROBLEMS", "E1", "EXPONENTIAL", "HEXAGON_W1", "HEXAGON_W2", "LINE_PROBLEMS", "NORMAL",
-    "UNIFORM", "DiscreteProblem", "KnownValue", "LineProblem", "LineTransport", "best_value", "entropic_gaussian_line",
-    "gaussian_w2", "line_transport", "relaxed_value", "sample_normal", "sample_square", "sinkhorn_gaussian_line",
+    "UNIFORM", "DiscreteProblem", "KnownValue", "LineProblem", "LineTransport", "best_value", "energy_line",
+    "entropic_gaussian_line", "gaussian_w2", "line_transport", "relaxed_value", "sample_normal", "sample_square",
+    "sinkhorn_gaussian_line", "support_points_line",
 ]  # fmt: skip
