@@ -69,7 +69,7 @@ LEAST_GAIN = 0.01  # of the value, by a round; after one that gains less there i
 OTHER_SAMPLES = 20_000  # most samples held for another divergence, where nobody says how many: it compares all pairs
 SAMPLES_PER_POINT = 200  # held for it where that is more
 TRIALS = 3  # random starts of it beside the annealed one, where none is given
-TRIAL_STEPS = 20  # of each before they are compared
+TRIAL_STEPS = 50  # of each before they are compared
 TRIAL_LEAST = 1000  # the least number of samples, of which there are COARSE a point, to compare them on
 RATE = 0.1  # of the first step of the default optimizer, in units of W_p / sqrt(d) at the start
 
@@ -139,7 +139,7 @@ def build_coreset(
         init: "annealed" (random samples moved by a softened plan that slowly sharpens), "random" (samples),
             "kmeans++" (samples far from each other), or (n, d) points to start from, whose dtype the coreset keeps
             unless the samples need float64. None takes "annealed" for "fixed_point" and "random" for the others; for
-            another `divergence` the best, after 20 steps, of one annealed and three random ones.
+            another `divergence` the best, after 50 steps, of one annealed and three random ones.
         restarts: number of starts that are compared after a few steps on a part of the samples; the best goes on.
             None for max(1, min(8, 100 // n)) annealed starts (one on the line, where all are the same), and one of any
             other kind. With fewer than 5 samples a point these are random samples, not annealed.
