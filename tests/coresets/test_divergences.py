@@ -111,8 +111,8 @@ def test_builds_end_where_the_gradient_is_nothing(options: dict[str, Any]) -> No
     assert float(value.detach()) == pytest.approx(result.discrepancy.value, rel=1e-3)
     at_start = points.detach() + 0.3
     (before,) = torch.autograd.grad(loss(at_start.requires_grad_(), y), at_start)
-    kink = 1 / (6 * 400)  # the part of a point that may rest on a sample
-    assert gradient.norm() < 1e-2 * before.norm() + kink
+    kinks = 2 / (6 * 400)  # the gradient of a point that rests by two samples, each a kink, may be as large
+    assert gradient.norm(dim=1).max() < 1e-2 * before.norm(dim=1).max() + kinks
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
