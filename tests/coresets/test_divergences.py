@@ -165,7 +165,7 @@ KINDS: dict[str, tuple[Tensor, Any, int]] = {
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_all_kinds_of_data_get_nearer(options: dict[str, Any], kind: tuple[Tensor, Any, int]) -> None:
     y, a, n = kind
-    result = tc.build_coreset(y, n, sample_weights=a, **options)
+    result = tc.build_coreset(y, n, sample_weights=a, init="annealed", steps=100, **options)
     assert result.discrepancy is not None
     assert bool(torch.isfinite(result.coreset.points).all())
     values = [step.value for step in result.history]

@@ -48,7 +48,7 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_fewer_points_are_within_a_distance() -> None:
     best = {size: BEST_KNOWN["normal"][size].value ** 0.5 for size in (3, 5, 10)}
     for size, distance in best.items():
-        fewest = fewest_points(distance, as_source(plane), 2, 100, confidence=0.95, samples=4000, seed=0)
+        fewest = fewest_points(distance, as_source(plane), 2, 100, confidence=0.95, samples=2000, seed=0)
         assert 1 < fewest <= size
     assert fewest_points(1e-3, as_source(plane), 2, 20, confidence=0.95, samples=2000, seed=0) == 21
     assert fewest_points(2.0, as_source(line), 2, 20, confidence=0.95, samples=2000, seed=0) == 1
