@@ -52,7 +52,7 @@ from .coreset import Coreset
 from .history import BuildResult, Step
 from .progress import ProgressBar
 from .rows import Eligible, RowChoice, search
-from .samples import LoadedSamples, load, load_part, loaded_rows
+from .samples import SAMPLES_PER_POINT, LoadedSamples, load, load_part, loaded_rows
 from .start import Init, Start, check_size, descended, relocated, separated
 
 Algorithm = Literal["auto", "fixed_point", "sgd", "gradient"]
@@ -66,8 +66,8 @@ FINEST = 1e-6  # relative gap of a transport; a build with a smaller tolerance s
 COARSEST = 1e-2  # relative gap of the last transports of a build with a larger tolerance than ten times this
 RELOCATIONS = 20  # rounds, at most, in which points of chosen weights move to better places, on all samples
 LEAST_GAIN = 0.01  # of the value, by a round; after one that gains less there is none
-OTHER_SAMPLES = 20_000  # most samples held for another divergence, where nobody says how many: it compares all pairs
-SAMPLES_PER_POINT = 200  # held for it where that is more
+# Most samples held for another divergence, which compares all pairs; or SAMPLES_PER_POINT a point, if that is more.
+OTHER_SAMPLES = 20_000
 TRIALS = 3  # random starts of it beside the annealed one, where none is given
 TRIAL_STEPS = 50  # of each before they are compared
 TRIAL_LEAST = 1000  # the least number of samples, of which there are COARSE a point, to compare them on

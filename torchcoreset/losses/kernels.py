@@ -40,9 +40,9 @@ class Kernel(ABC):
         """(n,) q of a majorant of half the squared discrepancy: F(x + h) <= F(x) + <F', h> + sum_i b_i q_i |h_i|^2 / 2.
 
         Raises:
-            NotImplementedError: none is known for the kernel.
+            NotImplementedError: the kernel is a user's function, of which none is known; builds refuse it first.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no majorant; expected the Gaussian or Laplace kernel.")
 
     def means(self, problem: Problem) -> tuple[Tensor, Tensor]:
         """sum_k a_k k(x_i, y_k) for every point, (n,), and sum_i b_i k(x_i, y_k) for every sample, (m,)."""

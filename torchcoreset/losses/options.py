@@ -175,8 +175,11 @@ class DivergenceSettings(Options, ABC, Generic[Result]):
         """(n,) second derivative in a point for a mass of 1, or a bound of it: what turns a gradient into a step.
 
         `result` is that of `evaluate` there.
+
+        Raises:
+            NotImplementedError: of the exact distance, whose builds move points by plans and never ask.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has none; expected those of another divergence.")
 
     def resolved(self: Settings, samples: Tensor, sample_weights: Tensor | None) -> Settings:
         """The same settings, with lengths in place of what is relative to the scale of these samples."""

@@ -51,23 +51,20 @@ def balance_relaxed(
     pools, sinks = int(not marginals.fixed), int(marginals.trim > 0)
     potential = np.concatenate((v.cpu().numpy(), [level] * pools, [0.0] * sinks))
     held, demands = mass.cpu().numpy(), [bounds[1]]
-    table = costs
+    table = np.full((k + pools * n, len(potential)), np.inf)  # where nothing else is said, no mass may go
+    table[:k, :n] = costs
     home, masses = cell.cpu().numpy().copy(), a.cpu().numpy()
     if sinks:
         home[home == n] = n + pools
     if pools:
         full = potential[:n] > level  # where the samples bring less than could be had
         places = np.where(full, np.arange(n), n)
-        supplies = np.full((n, n + 1), np.inf)
-        supplies[np.arange(n), np.arange(n)] = supplies[:, n] = 0.0
-        table = np.concatenate((np.concatenate((costs, np.full((k, 1), np.inf)), 1), supplies))
+        table[k + np.arange(n), np.arange(n)] = table[k:, n] = 0.0
         home, masses = np.concatenate((home, places)), np.concatenate((masses, slack))
         demands.append(np.array([1 - bounds[0].sum()]))
         held = np.concatenate((held[:n] + slack * full, [slack[~full].sum()], held[n:]))
     if sinks:
-        free_of_charge = np.zeros((len(table), 1))
-        free_of_charge[k:] = np.inf
-        table = np.concatenate((table, free_of_charge), 1)
+        table[:k, -1] = 0.0
         demands.append(np.array([marginals.trim / marginals.matched]))
     excess = held[: len(potential)] - np.concatenate(demands)
     excess -= excess.sum() / len(excess)  # masses are rounded numbers
