@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from . import costs
 from .coresets import (
     BuildResult,
     Comparison,
@@ -48,7 +49,7 @@ __all__ = [
     "MergeResult", "OptimalityBound", "PartBound", "Preflight", "Pushforward", "PushforwardCertificate", "RankError",
     "Report", "SinkhornResult", "SizeResult", "Source", "Status", "Step", "StreamStatus", "StreamTransport", "Table",
     "Transport", "TransportBatch", "as_source", "build_coreset", "build_labeled_coreset", "certify",
-    "certify_pushforward", "compare_divergences", "doctor", "energy_distance", "expectation_error", "hold_out",
+    "certify_pushforward", "compare_divergences", "costs", "doctor", "energy_distance", "expectation_error", "hold_out",
     "lipschitz_constant", "merge", "mmd", "optimality_bound", "preflight", "read_table", "sinkhorn_divergence",
     "size_for", "transport", "wasserstein",
 ]  # fmt: skip

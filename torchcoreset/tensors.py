@@ -135,12 +135,14 @@ class WeightedPoints:
         weights: (n,).
         built_on: fingerprints of the tables that the points were built on, or None.
         scaling: the units of distances, if they are not those of the data.
+        cost: the distance that the points are for, if it is not the Euclidean one.
     """
 
     points: Tensor
     weights: Tensor
     built_on: str | None
     scaling: Any
+    cost: Any = None
 
 
 def weighted_points(value: Any) -> WeightedPoints | None:
@@ -159,8 +161,8 @@ def weighted_points(value: Any) -> WeightedPoints | None:
         if isinstance(points, Tensor) and isinstance(weights, Tensor):
             # A labelled coreset passes points and weights on, and what else is known stands in its `coreset`.
             inner = getattr(held, "coreset", held)
-            built_on, scaling = getattr(inner, "built_on", None), getattr(inner, "scaling", None)
-            return WeightedPoints(points.detach(), weights.detach(), built_on, scaling)
+            known = (getattr(inner, name, None) for name in ("built_on", "scaling", "cost"))
+            return WeightedPoints(points.detach(), weights.detach(), *known)
     return None
 
 

@@ -19,7 +19,7 @@ from torchcoreset.guarantees.evaluation import plan as plan_module
 from torchcoreset.guarantees.evaluation.cell_statistics import CellStatistics, cell_rows
 from torchcoreset.guarantees.evaluation.plan import feasible_plan
 from torchcoreset.testing import NORMAL, UNIFORM
-from torchcoreset.transport.cost import as_cost
+from torchcoreset.transport.costs import as_cost
 from torchcoreset.transport.passes.choose import make_engine
 from torchcoreset.transport.problem import make_problem
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from torchcoreset.transport.cost import DISTANCE, EuclideanPower, as_cost
+from torchcoreset.transport.costs import DISTANCE, EuclideanPower, as_cost
 
 every_power = pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
 

@@ -88,7 +88,6 @@ class CoresetLoss(nn.Module):
         forgetting: for online=True, in [0, 1): least weight of a batch in what is remembered. 0, the default, remembers
             all batches until the stream is seen to move; 0.01 no more than about a hundred, for a stream that never
             stands still, at the price of a potential that keeps the noise of a hundred batches.
-
         group: for "wasserstein": None compares with the samples of this process, whether or not torch.distributed is in
             use, for to run one loss a rank is common. With "world" or a `torch.distributed.ProcessGroup` the samples of
             all its ranks are one set, or online one batch: every rank calls with equal points and its own samples, as
@@ -97,6 +96,9 @@ class CoresetLoss(nn.Module):
             needs no reduction, and averaging by DistributedDataParallel does not harm it. A generator of samples that
             is wrapped needs the sum over the ranks where DDP takes the mean: call backward on size * value. An error on
             one rank is an error on all; one that does not call is noticed after the timeout of the group.
+        cost: the distance of which p is the power, one of `tc.costs`; None for the Euclidean one. `GreatCircle` and
+            functions go with "wasserstein" only, without `online` and `group`. A network of `Embedded` is used as it
+            is, learns if its parameters ask for gradients, and is no part of this module.
 
     Attributes:
         divergence: its name.
@@ -171,12 +173,14 @@ class CoresetLoss(nn.Module):
         online: bool = False,
         forgetting: float | None = None,
         group: Any = None,
+        cost: Any = None,
     ) -> None:
         super().__init__()
         options = {
             "p": p, "trim": trim, "tolerance": tolerance, "exact": exact, "max_steps": max_steps, "engine": engine,
             "blur": blur, "relative_blur": relative_blur, "debias": debias, "constant": constant, "backend": backend,
             "scaling": scaling, "kernel": kernel, "forgetting": forgetting, "group": group,
+            "cost": cost,
         }  # fmt: skip
         self.divergence = divergence
         self.online = online

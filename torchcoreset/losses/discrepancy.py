@@ -18,6 +18,7 @@ from torch import Tensor
 
 from ..tensors import described
 from ..transport import Problem, make_problem, within_range
+from ..transport.costs import in_coordinates, term_key
 from . import options
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .kernels import Function, Gaussian, Kernel, KernelFunction, Laplace, Power, within
@@ -70,6 +71,7 @@ def energy_distance(
     sample_weights: Any = None,
     *,
     constant: bool = True,
+    cost: Any = None,
 ) -> Tensor:
     """Half the energy distance between weighted points and weighted samples; its minimisers are support points.
 
@@ -84,6 +86,7 @@ def energy_distance(
         point_weights, sample_weights: (n,) and (m,), non-negative, any positive sum; equal if None.
         constant: include the term of the samples with themselves, m x m work. Without it the value is too large by a
             constant and the gradients in the points are the same.
+        cost: one of `tc.costs` whose distances are those of coordinates, in place of the Euclidean distance.
 
     Returns:
         0-d tensor in the dtype of the points, float32 for half precision; computed in float64.
@@ -101,7 +104,7 @@ def energy_distance(
 
     Source: Szekely and Rizzo (2013); support points: Mak and Joseph (2018).
     """
-    return EnergySettings(p=p, constant=constant).value((points, samples, point_weights, sample_weights))
+    return EnergySettings(p=p, constant=constant, cost=cost).value((points, samples, point_weights, sample_weights))
 
 
 def mmd(
@@ -114,6 +117,7 @@ def mmd(
     blur: float | None = None,
     relative_blur: float | None = None,
     constant: bool = True,
+    cost: Any = None,
 ) -> Tensor:
     """Half the squared maximum mean discrepancy between weighted points and weighted samples.
 
@@ -131,6 +135,7 @@ def mmd(
         relative_blur: the same as a fraction of the samples' scale, their median distance to their spatial median, by
             weight; 1 if neither is given.
         constant: include the term of the samples with themselves; see `energy_distance`.
+        cost: one of `tc.costs` whose distances are those of coordinates, in place of the Euclidean distance.
 
     Returns:
         0-d tensor in the dtype of the points, float32 for half precision; computed in float64.
@@ -151,7 +156,7 @@ def mmd(
 
     Source: Gretton, Borgwardt, Rasch, Schoelkopf, Smola (2012), equation 5.
     """
-    settings = MMDSettings(kernel=kernel, blur=blur, relative_blur=relative_blur, constant=constant)
+    settings = MMDSettings(kernel=kernel, blur=blur, relative_blur=relative_blur, constant=constant, cost=cost)
     return settings.value((points, samples, point_weights, sample_weights))
 
 
@@ -161,12 +166,13 @@ class EnergySettings(DivergenceSettings[Discrepancy]):
 
     p: options.EnergyPower = 1
     constant: bool = True
+    cost: options.CostChoice = None
 
     def evaluate(
         self, measures: Measures, start: Tensor | None = None, memory: CachedSelfTerm | None = None
     ) -> tuple[Tensor, Discrepancy]:
         """The value with its gradients, and what is told beside it."""
-        return _evaluate("energy_distance", lambda _: (Power(self.p), None), measures, self.constant, memory)
+        return _evaluate("energy_distance", lambda _: (Power(self.p), None), measures, self.constant, memory, self.cost)
 
     def curvature(self, measures: Measures, result: Discrepancy) -> Tensor:
         """Of the majorant whose minimum is a convex-concave step."""
@@ -181,6 +187,7 @@ class MMDSettings(DivergenceSettings[Discrepancy]):
     blur: options.Blur | None = None
     relative_blur: options.RelativeBlur | None = None
     constant: bool = True
+    cost: options.CostChoice = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -195,7 +202,7 @@ class MMDSettings(DivergenceSettings[Discrepancy]):
         self, measures: Measures, start: Tensor | None = None, memory: CachedSelfTerm | None = None
     ) -> tuple[Tensor, Discrepancy]:
         """The value with its gradients, and what is told beside it."""
-        return _evaluate("mmd", self._kernel, measures, self.constant, memory)
+        return _evaluate("mmd", self._kernel, measures, self.constant, memory, self.cost)
 
     def curvature(self, measures: Measures, result: Discrepancy) -> Tensor:
         """Of a quadratic majorant, for the named kernels."""
@@ -232,6 +239,7 @@ def _evaluate(
     measures: Measures,
     constant: bool,
     memory: CachedSelfTerm | None,
+    cost: Any,
 ) -> tuple[Tensor, Discrepancy]:
     """Half the squared discrepancy with its gradients."""
     remembered = memory or CachedSelfTerm()
@@ -250,7 +258,7 @@ def _evaluate(
             value += remembered.value(
                 measures[1],
                 measures[3],
-                (kernel, checked.x.dtype),
+                (kernel, checked.x.dtype, term_key(cost)),
                 lambda: float(samples.a @ kernel.means(samples)[0]) / 2,
             )
 
@@ -268,7 +276,8 @@ def _evaluate(
 
         return Solved(value, Discrepancy(value, of_points - at_points, -at_samples, blur, extent(checked)), derivatives)
 
-    return attach(name, solve, *as_pair(name, *measures))
+    x, y, *weights = as_pair(name, *measures)
+    return attach(name, solve, *in_coordinates(cost, name, x, y), *weights)
 
 
 def _difference(own: Tensor | None, cross: Tensor | None) -> Tensor | None:

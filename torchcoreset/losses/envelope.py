@@ -200,11 +200,12 @@ def position_gradients(
     grad_points = torch.zeros_like(points, dtype=torch.float64) if in_points else None
     grad_samples = torch.zeros_like(samples, dtype=torch.float64) if in_samples else None
     for rows, cols, mass in plan.blocks():
-        push = cost.paired_gradient(samples[rows], points[cols]).mul_(mass[:, None])
+        y, x = samples[rows], points[cols]
+        push, pull = (cost.paired_gradient(y, x), None) if grad_samples is None else cost.paired_gradients(y, x)
         if grad_points is not None:
-            grad_points.index_add_(0, cols, push)
-        if grad_samples is not None:
-            grad_samples.index_add_(0, rows, push, alpha=-1)
+            grad_points.index_add_(0, cols, push.mul_(mass[:, None]))
+        if grad_samples is not None and pull is not None:
+            grad_samples.index_add_(0, rows, pull.mul_(mass[:, None]))
     return grad_points, grad_samples
 
 

@@ -21,6 +21,7 @@ from ..errors import warn_user
 from ..outside_compile import outside_compile
 from ..tensors import check_count, check_name, is_real
 from ..transport import Problem, check_power, check_tolerance, check_trim, data_scale, diameter
+from ..transport.costs import as_metric
 from ..transport.ranks import check_group
 from .kernels import KernelFunction
 from .memory import CachedSelfTerm
@@ -71,6 +72,7 @@ KernelName = Literal["gaussian", "laplace"]
 LENGTHS = (LEAST_BLUR, 1 / LEAST_BLUR, "()", f"a positive, finite number, {LEAST_BLUR} to {1 / LEAST_BLUR}")
 check_blur = Between("blur", *LENGTHS)
 
+CostChoice = Annotated[Any, as_metric]
 CostPower = Annotated[float, check_power]
 EnergyPower = Annotated[float, Between("p", 1, 2, "[]", "a number in [1, 2]. The energy distance has p = 1")]
 Tolerance = Annotated[float, check_tolerance]

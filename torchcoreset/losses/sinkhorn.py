@@ -22,6 +22,7 @@ from ..deterministic import column_medians
 from ..errors import ConvergenceWarning, warn_user
 from ..tensors import described
 from ..transport import Problem, Status, as_cost, check_start, distances, make_problem, weighted_median, within_range
+from ..transport.costs import in_coordinates, term_key
 from ..transport.entropic import ENGINES, Entropic, geomloss_entropic, self_entropic, solve_entropic
 from ..transport.passes import EngineName
 from . import options
@@ -94,6 +95,7 @@ def sinkhorn_divergence(
     scaling: float | None = None,
     max_steps: int | None = None,
     engine: EngineName = "auto",
+    cost: Any = None,
 ) -> Tensor:
     """Sinkhorn divergence between weighted points and weighted samples, on the scale of W_p^p.
 
@@ -126,6 +128,7 @@ def sinkhorn_divergence(
         engine: "auto", "dense" or "keops", and with "newton" also "triton", for the passes between points and samples.
             geomloss calls the first two tensorized and online; "auto" takes KeOps from 25 million costs on, if it is
             installed and d <= 100.
+        cost: one of `tc.costs` whose distances are those of coordinates, in place of the Euclidean distance.
 
     Returns:
         0-d tensor in the dtype of the points, float32 for half precision. `CoresetLoss` also tells the marginal error.
@@ -152,7 +155,7 @@ def sinkhorn_divergence(
     """
     settings = SinkhornSettings(
         p=p, blur=blur, relative_blur=relative_blur, debias=debias, constant=constant, backend=backend,
-        tolerance=tolerance, scaling=scaling, max_steps=max_steps, engine=engine,
+        tolerance=tolerance, scaling=scaling, max_steps=max_steps, engine=engine, cost=cost,
     )  # fmt: skip
     return settings.value((points, samples, point_weights, sample_weights))
 
@@ -171,6 +174,7 @@ class SinkhornSettings(DivergenceSettings[SinkhornResult]):
     scaling: options.Scaling | None = None
     max_steps: options.MaxSteps | None = None
     engine: EngineName = "auto"
+    cost: options.CostChoice = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -226,10 +230,13 @@ class SinkhornSettings(DivergenceSettings[SinkhornResult]):
             if terms.points is not None:
                 value -= terms.points.value / 2
             if self.debias and self.constant:
-                value -= remembered.value(samples, sample_weights, terms.key, lambda: terms.samples.value) / 2
+                key = (*terms.key, term_key(self.cost))
+                value -= remembered.value(samples, sample_weights, key, lambda: terms.samples.value) / 2
             return Solved(value, terms.result(value), terms.derivatives)
 
-        value, result = attach("sinkhorn_divergence", solve, *as_pair("sinkhorn_divergence", *measures))
+        points, rows, *weights = as_pair("sinkhorn_divergence", *measures)
+        points, rows = in_coordinates(self.cost, "sinkhorn_divergence", points, rows)
+        value, result = attach("sinkhorn_divergence", solve, points, rows, *weights)
         return value, result
 
     def report(self, result: SinkhornResult) -> None:

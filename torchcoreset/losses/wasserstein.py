@@ -12,11 +12,12 @@ from torch import Tensor
 from ..tensors import real_tensor
 from ..transport import EXACT_GAP, Status, Transport, TransportBatch, is_choice, report_unconverged, solve
 from ..transport.batched import broadcast, is_batch, make_problems, refuse_choices, refuse_group, solve_each
+from ..transport.costs import Cost, check_euclidean, measured
 from ..transport.passes import EngineName
 from ..transport.ranks import as_ranks, solve_on, told_to
 from .envelope import Inputs, Solved, attach, solved_by_plan, solved_by_plans
 from .memory import CachedSelfTerm
-from .options import CostPower, DivergenceSettings, Group, MaxSteps, Measures, Tolerance, Trim
+from .options import CostChoice, CostPower, DivergenceSettings, Group, MaxSteps, Measures, Tolerance, Trim
 
 
 def wasserstein(
@@ -33,6 +34,7 @@ def wasserstein(
     max_steps: int = 100,
     engine: EngineName = "auto",
     group: Any = None,
+    cost: Any = None,
 ) -> Tensor:
     """W_p^p between weighted points and weighted samples, differentiable in all four.
 
@@ -56,6 +58,8 @@ def wasserstein(
         engine: "dense", "keops", "triton" or "auto", as in `transport`.
         group: None, "world" or a process group whose ranks hold the samples together: see `CoresetLoss`. Not for
             a batch.
+        cost: the distance of which p is the power: one of `tc.costs`, or a function of two tensors of rows; None for
+            the Euclidean one. Only distances of coordinates go with a group.
 
     Returns:
         0-d tensor, or (B,) for a batch, in the dtype of the points, float32 for half precision. It is an upper bound
@@ -90,7 +94,7 @@ def wasserstein(
     """
     with told_to(as_ranks(group), "wasserstein"):
         settings = WassersteinSettings(
-            p=p, trim=trim, tolerance=tolerance, exact=exact, max_steps=max_steps, engine=engine, group=group
+            p=p, trim=trim, tolerance=tolerance, exact=exact, max_steps=max_steps, engine=engine, group=group, cost=cost
         )
     return settings.value((points, samples, point_weights, sample_weights), start)
 
@@ -106,6 +110,7 @@ class WassersteinSettings(DivergenceSettings[Transport | TransportBatch]):
     max_steps: MaxSteps = 100
     engine: EngineName = "auto"
     group: Group = None
+    cost: CostChoice = None
 
     def evaluate(
         self, measures: Measures, start: Tensor | None = None, memory: CachedSelfTerm | None = None
@@ -117,18 +122,22 @@ class WassersteinSettings(DivergenceSettings[Transport | TransportBatch]):
         points, samples, point_weights, sample_weights = measures
         chosen = point_weights if is_choice(point_weights) else None
         with told_to(ranks, "wasserstein"):
-            inputs = as_inputs(points, samples, None if chosen is not None else point_weights, sample_weights)
+            x, y, b, a = as_inputs(points, samples, None if chosen is not None else point_weights, sample_weights)
+            if self.group is not None:
+                check_euclidean(self.cost, "a group")
+            power, x, y = measured(self.cost, self.p, x, y)
+            inputs = (x, y, b, a)
             batched = is_batch(*inputs[:2])
             if batched:
                 refuse_group(self.group)
                 refuse_choices(chosen, self.trim)
         if batched:
-            return self._evaluate_batch(inputs, start)
+            return self._evaluate_batch(inputs, power, start)
 
         def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
             run = partial(solve, tolerance=accuracy, exact=exact, start=start, max_steps=self.max_steps)
             problem, result = solve_on(
-                ranks, "wasserstein", run, x, y, self.p, point_weights if chosen is None else chosen, sample_weights,
+                ranks, "wasserstein", run, x, y, power, point_weights if chosen is None else chosen, sample_weights,
                 trim=self.trim, engine=self.engine, dtype=torch.float64 if exact else None, state=start,
                 settings=settings,
             )  # fmt: skip
@@ -136,13 +145,15 @@ class WassersteinSettings(DivergenceSettings[Transport | TransportBatch]):
 
         return attach("wasserstein", solve_now, *inputs)
 
-    def _evaluate_batch(self, inputs: Inputs, start: Tensor | None) -> tuple[Tensor, TransportBatch]:
+    def _evaluate_batch(
+        self, inputs: Inputs, power: float | Cost, start: Tensor | None
+    ) -> tuple[Tensor, TransportBatch]:
         """The values (B,) of a batch of pairs; autograd sums up the gradients in what they share."""
         accuracy, dtype = (EXACT_GAP, torch.float64) if self.exact else (self.tolerance, None)
         run = partial(solve, tolerance=accuracy, exact=self.exact, max_steps=self.max_steps, engine=self.engine)
 
         def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
-            problems = make_problems(x, y, self.p, point_weights, sample_weights, dtype=dtype)
+            problems = make_problems(x, y, power, point_weights, sample_weights, dtype=dtype)
             return solved_by_plans(problems.cost, solve_each(problems, run, start))
 
         return attach("wasserstein", solve_now, *broadcast(*inputs))

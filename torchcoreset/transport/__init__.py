@@ -15,7 +15,7 @@ one point, and `extent` measures median, scale and diameter.
 """
 
 from .batched import CouplingBatch, TransportBatch
-from .cost import DISTANCE, Cost, as_cost, check_power
+from .costs import DISTANCE, Cost, as_cost, check_power
 from .extent import data_scale, diameter, distances, weighted_median
 from .marginals import FREE, as_marginals, check_trim, is_choice
 from .problem import Problem, as_table, make_problem, within_range

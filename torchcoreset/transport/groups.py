@@ -29,7 +29,7 @@ def far_groups(problem: Problem, mean: float) -> list[Group]:
 
     Nor where some samples are elsewhere: no gap is one for those.
     """
-    if len(problem.y) < problem.count or not problem.cost.of_square(problem.spread) > FAR * mean:
+    if len(problem.y) < problem.count or not problem.cost.by_products or not problem.typical_cost > FAR * mean:
         return []
     width = GAP * problem.cost.root(mean)
     device = problem.x.device

@@ -20,10 +20,11 @@ from torch import Tensor
 from ..deterministic import column_medians
 from ..errors import warn_user
 from ..tensors import RESOLVED, check_finite, float_tensor, holds, normalised, span
-from .cost import Cost, as_cost
+from .costs import Cost, as_cost
 from .marginals import Marginals, as_marginals, is_choice
 
 SHOWN = 1024  # rows that are looked at before all
+FEW = 128  # points that are
 BLOCK = 1 << 20  # numbers of a block of rows of which copies are made
 
 
@@ -44,6 +45,8 @@ class Problem:
     @cached_property
     def rounding(self) -> float:
         """Size of the rounding error of one cost: eps times the mean cost to the origin; gaps below it mean nothing."""
+        if not self.cost.by_products:
+            return torch.finfo(self.x.dtype).eps * self.typical_cost
         return torch.finfo(self.x.dtype).eps * self.cost.of_square(self.square + mean_square(self.x, self.b))
 
     @cached_property
@@ -63,6 +66,14 @@ class Problem:
         means = self.mean_sample() + self.b @ self.x.double()
         square = self.square + mean_square(self.x, self.b)
         return max(0.0, square - 2 * float(median @ means) + 2 * float(median @ median))
+
+    @cached_property
+    def typical_cost(self) -> float:
+        """A cost of the order of the mean one between all samples and points: there smoothing begins."""
+        if self.cost.by_products:
+            return self.cost.of_square(self.spread)
+        x, y = self.x[:SHOWN], self.y[:: max(1, len(self.y) // SHOWN)]
+        return float(self.cost.pairwise(y[:SHOWN], x[:: max(1, len(x) // FEW)]).mean())
 
     def mean_sample(self) -> Tensor:
         """Sum of the samples times their weights, (d,) float64; only blocks of them are copied."""
@@ -158,6 +169,8 @@ def place(
 
     Weights b (n,) and a (m,) are normalised; all else as in `make_problem` and `Problem`.
     """
+    if not cost.by_products:
+        return Problem(x=x.double(), b=b, y=y.double(), a=a, equal=equal, cost=cost, largest=largest)
     work = dtype or (x.dtype if x.dtype == torch.float64 else torch.float32)
     wide = torch.promote_types(torch.promote_types(x.dtype, y.dtype), work)
     if wide != torch.float64 and 2 * largest > torch.finfo(wide).max:

@@ -14,9 +14,10 @@ from ..errors import ConvergenceError, ConvergenceWarning, warn_user
 from ..modes import solver_modes
 from ..tensors import check_count, is_real, real_tensor, weighted_points
 from .batched import TransportBatch, is_batch, make_problems, refuse_choices, refuse_group, solve_each
+from .costs import Cost, check_euclidean, measured
 from .groups import Group, far_groups, group_problem
 from .passes import Engine, EngineChoice, EngineName, check_engine
-from .problem import Problem, as_float64, make_problem, within_range
+from .problem import Problem, as_float64, as_tables, make_problem, within_range
 from .ranks import as_ranks, solve_on, told_to
 from .relaxed import solve_relaxed
 from .result import Coupling, Status, Transport
@@ -43,6 +44,7 @@ def transport(
     max_steps: int = 100,
     engine: EngineName = "auto",
     group: Any = None,
+    cost: Any = None,
 ) -> Transport | Any:  # Any stands for TransportBatch, so that code that has one pair need not ask which it got
     """Optimal transport between weighted points and weighted samples, with a certified gap.
 
@@ -78,6 +80,9 @@ def transport(
             part of them, and every rank calls with the same points. The result is that of the union, with the `plan`
             and `transform` of this rank's samples; plan masses are parts of the union's. Not for a batch.
 
+        cost: the distance of which p is the power: one of `tc.costs`, or a function of two tensors of rows; None for
+            the Euclidean one. Only distances of coordinates go with a group.
+
     Returns:
         `Transport`: bounds, gap, potential, plan, weights, and the status that says why the solver stopped. For a batch
         `TransportBatch`: the same with a leading B, and the `Transport` of each pair by its index.
@@ -112,26 +117,32 @@ def transport(
         check_tolerance(tolerance)
         check_count(max_steps, "max_steps")
         check_engine(engine)
-        points, point_weights = _with_weights(points, point_weights, "points", "point_weights")
-        samples, sample_weights = _with_weights(samples, sample_weights, "samples", "sample_weights")
+        points, point_weights = _with_weights(points, point_weights, "points", "point_weights", cost)
+        samples, sample_weights = _with_weights(samples, sample_weights, "samples", "sample_weights", cost)
         batched = is_batch(points, samples)
+        if group is not None:
+            check_euclidean(cost, "a group")
         if batched:
             refuse_group(group)
             refuse_choices(point_weights, trim)
     dtype = torch.float64 if exact else None
     gap = EXACT_GAP if exact else tolerance
     run = partial(solve, tolerance=gap, exact=exact, max_steps=max_steps)
+    power: float | Cost = p
     with solver_modes():
+        if cost is not None:
+            with told_to(ranks, "transport"):
+                power, points, samples = measured(cost, p, *as_tables(points, samples, most=3))
         if batched:
-            problems = make_problems(points, samples, p, point_weights, sample_weights, dtype=dtype)
+            problems = make_problems(points, samples, power, point_weights, sample_weights, dtype=dtype)
             result: Transport | TransportBatch = solve_each(problems, partial(run, engine=engine), start)
         elif ranks is None:
-            problem = make_problem(points, samples, p, point_weights, sample_weights, trim=trim, dtype=dtype)
+            problem = make_problem(points, samples, power, point_weights, sample_weights, trim=trim, dtype=dtype)
             result = run(problem, start=start, engine=engine)
         else:
             settings = {"tolerance": tolerance, "exact": exact, "max_steps": max_steps, "engine": engine}
             _, result = solve_on(
-                ranks, "transport", partial(run, start=start), points, samples, p, point_weights, sample_weights,
+                ranks, "transport", partial(run, start=start), points, samples, power, point_weights, sample_weights,
                 trim=trim, engine=engine, dtype=dtype, state=start, settings=settings,
             )  # fmt: skip
     if result.status is not Status.CONVERGED:
@@ -139,7 +150,7 @@ def transport(
     return result
 
 
-def _with_weights(values: Any, weights: Any, name: str, weights_name: str) -> tuple[Any, Any]:
+def _with_weights(values: Any, weights: Any, name: str, weights_name: str, cost: Any) -> tuple[Any, Any]:
     """Of a coreset its points and weights; anything else as it is."""
     held = None if isinstance(values, Tensor) else weighted_points(values)
     if held is None:
@@ -154,6 +165,11 @@ def _with_weights(values: Any, weights: Any, name: str, weights_name: str) -> tu
             f"{name}: got a coreset whose distances are in {held.scaling.words}; expected one in the data's own units. "
             "Bring both sides to its units with `coreset.scaling.apply`, or pass `.points` and `.weights` for "
             "distances in the data's own."
+        )
+    if held.cost is not None and cost is None:
+        raise ValueError(
+            f"{name}: got a coreset for distances by {held.cost!r}; expected the same with cost=coreset.cost, or "
+            "`.points` and `.weights` for the Euclidean distance."
         )
     return held.points, held.weights
 

@@ -7,7 +7,7 @@ import torch
 
 from tests.data import normal32 as normal
 from torchcoreset.transport import Status
-from torchcoreset.transport.cost import as_cost
+from torchcoreset.transport.costs import as_cost
 from torchcoreset.transport.entropic import geomloss
 from torchcoreset.transport.entropic.sinkhorn import solve_entropic
 from torchcoreset.transport.problem import Problem, make_problem

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tests.data import normal
 from torchcoreset.transport import Status
-from torchcoreset.transport.cost import as_cost
+from torchcoreset.transport.costs import as_cost
 from torchcoreset.transport.entropic import evaluation as entropic
 from torchcoreset.transport.entropic.evaluation import evaluate
 from torchcoreset.transport.entropic.sinkhorn import self_entropic, solve_entropic

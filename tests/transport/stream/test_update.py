@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tests.data import normal
 from torchcoreset.testing import NORMAL
-from torchcoreset.transport.cost import as_cost
+from torchcoreset.transport.costs import as_cost
 from torchcoreset.transport.passes.choose import make_engine
 from torchcoreset.transport.problem import Problem, make_problem
 from torchcoreset.transport.stream.batch import (

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ...tensors import LISTS, check_finite, normalised, real_tensor
-from ..cost import Cost, as_cost
+from ..costs import Cost, as_cost
 from ..marginals import is_choice
 from ..problem import Problem, as_tables, check_devices, check_shape, place, warn_if_too_coarse
 

@@ -54,8 +54,8 @@ def first_potential(engine: Engine, least: float) -> tuple[Tensor, float]:
     problem = engine.problem
     if len(problem.x) < FEWER * FEWEST:
         tiny = torch.finfo(problem.x.dtype).tiny  # where all coincide; its own power may be zero
-        spread = coarse_sample(engine).problem.spread  # the steps that follow see no other samples
-        return torch.zeros_like(problem.b), max(problem.cost.of_square(max(spread, tiny)), tiny)
+        typical = coarse_sample(engine).problem.typical_cost  # the steps that follow see no other samples
+        return torch.zeros_like(problem.b), max(typical, problem.cost.of_square(tiny), tiny)
     coarser = engine.on(merged(engine))
     v, _, eta = coarse_potential(coarser, least, SPLIT)
     few = coarse_sample(coarser)

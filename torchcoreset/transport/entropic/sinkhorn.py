@@ -20,7 +20,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ..cost import Cost
+from ..costs import Cost
 from ..dual import LOOSE, coarse_potential, newton_steps
 from ..passes import Engine, SmoothedCells, make_engine
 from ..problem import Problem, as_float64

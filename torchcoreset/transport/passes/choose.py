@@ -12,7 +12,7 @@ import torch
 
 from ...errors import warn_user
 from ...tensors import check_name
-from ..cost import as_cost
+from ..costs import Cost, as_cost
 from ..problem import Problem, as_float64, within_range
 from .dense import DenseEngine, DifferencesEngine
 from .engine import Engine
@@ -57,6 +57,9 @@ def make_engine(problem: Problem, engine: EngineChoice, mean: float = math.inf) 
     if not isinstance(engine, str):
         return engine(problem, mean)
     check_engine(engine)
+    _check_cost(engine, problem.cost)
+    if not problem.cost.by_products:
+        return DifferencesEngine(problem)
     if unresolved(problem, mean):
         problem = as_float64(problem)
         if unresolved(problem, mean):
@@ -71,10 +74,21 @@ def make_engine(problem: Problem, engine: EngineChoice, mean: float = math.inf) 
     return DenseEngine(problem)
 
 
+def _check_cost(engine: str, cost: Cost) -> None:
+    """Raise ValueError for a fused engine that cannot compute this cost."""
+    if (engine == "keops" and not cost.lazy) or (engine == "triton" and cost.triton is None):
+        raise ValueError(
+            f"engine: got {engine!r} with {cost!r}; expected 'auto' or 'dense': only powers of the Euclidean distance "
+            "of coordinates have other engines."
+        )
+
+
 def _triton_pays(problem: Problem) -> bool:
     """Whether the fused kernels are the better choice, and work here."""
     x, y = problem.x, problem.y
-    wanted = x.is_cuda and x.dtype == torch.float32 and x.shape[1] <= TRITON_DIMENSIONS
+    wanted = (
+        problem.cost.triton is not None and x.is_cuda and x.dtype == torch.float32 and x.shape[1] <= TRITON_DIMENSIONS
+    )
     return wanted and len(x) * len(y) >= TRITON_ELEMENTS and _triton_works(x.device)
 
 

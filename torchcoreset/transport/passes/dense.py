@@ -218,7 +218,7 @@ class DifferencesEngine(DenseEngine):
         x = self.problem.x
         if points is not None:
             x, v = x[points], v[points]
-        return self.problem.cost.pairwise_exact(x, self.problem.y[samples]).sub_(v[:, None])
+        return self.problem.cost.pairwise_exact_of_points(x, self.problem.y[samples]).sub_(v[:, None])
 
     def _reduced_rows(self, samples: slice, v: Tensor) -> Tensor:
         return self.problem.cost.pairwise_exact(self.problem.y[samples], self.problem.x).sub_(v)

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..cost import Number
+from ..costs import Number
 from ..problem import Problem
 
 Array = TypeVar("Array", Tensor, NDArray[np.float64])

@@ -75,7 +75,9 @@ class TritonEngine(FusedEngine):
 
     def _launch(self, kernel: Any, y: Tensor, y2: Tensor, v: Tensor, *rest: Any) -> None:
         """One program for each BLOCK_M of the samples."""
-        x, (form, half_power) = self._places[0], self.problem.cost.triton
+        kernel_form = self.problem.cost.triton
+        assert kernel_form is not None, "others are refused by name"
+        x, (form, half_power) = self._places[0], kernel_form
         device = torch.cuda.device(x.device) if x.is_cuda else contextlib.nullcontext()
         with explained("triton", lambda: REMEDY), device:
             kernel[(triton.cdiv(len(y), BLOCK_M),)](

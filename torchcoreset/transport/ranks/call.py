@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ...tensors import real_tensor
-from ..cost import Cost
+from ..costs import Cost
 from ..dual import COARSE, LEAST_SAMPLES
 from ..passes import EngineChoice
 from ..problem import Problem, as_table, make_problem, square_with_offset, with_offset

@@ -14,7 +14,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..cost import DISTANCE, Cost
+from ..costs import DISTANCE, Cost
 
 
 def boundaries_of(curvature: Tensor, v: Tensor, x: Tensor, cost: Cost) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..cost import Cost, EuclideanPower
+from ..costs import Cost, EuclideanPower
 from ..dual import LEAST_DEGREE, Factorised
 
 GAIN = 3.0  # the gain is GAIN / (age + GAIN - 1): averages in which later batches weigh more, as age^(GAIN - 1)

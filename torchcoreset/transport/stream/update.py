@@ -24,7 +24,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ..cost import as_cost
+from ..costs import as_cost
 from ..dual import UNDECIDED, coarse_potential, eps_scaling
 from ..passes import Engine
 from ..problem import Problem
