@@ -16,6 +16,7 @@ from ..archives import wide
 from ..sources import BATCH_SIZE, Scaling, apply_network, as_source, fingerprint_of, make_generator
 from ..tensors import check_count, check_finite, normalised, real_tensor
 from ..transport import as_table
+from ..transport.costs import Metric, metric_of
 from .files import read_arrays, write_arrays
 from .start import Init, check_size, start_points
 
@@ -69,6 +70,7 @@ class Coreset(nn.Module):
     weight_logits: nn.Parameter
     built_on: str | None = None
     scaling: Scaling | None = None
+    cost: Any = None  # a Metric; a class attribute of that type would be looked for among submodules
 
     def __init__(self, points: Any, weights: Any = None, *, learn_weights: bool = False) -> None:
         super().__init__()
@@ -110,7 +112,7 @@ class Coreset(nn.Module):
         check_size(size)
         read = as_source(source)
         coreset = cls(start_points(read, size, init, p, make_generator(seed)))
-        coreset.built_on, coreset.scaling = fingerprint_of(read), read.units
+        coreset.built_on, coreset.scaling, coreset.cost = fingerprint_of(read), read.units, read.metric
         return coreset
 
     @property
@@ -210,6 +212,8 @@ class Coreset(nn.Module):
         text = {} if self.built_on is None else {"built_on": self.built_on}
         if self.scaling is not None:
             text["scaling"] = json.dumps(self.scaling.to_record())
+        if self.cost is not None:
+            text["cost"] = json.dumps(self.cost.record())
         write_arrays(path, {"points": self.points, "weights": self.weights.detach()}, text, labels)
 
     @classmethod
@@ -237,13 +241,23 @@ class Coreset(nn.Module):
         fingerprint = saved.get("built_on")
         coreset.built_on = fingerprint if isinstance(fingerprint, str) else None
         coreset.scaling = _scaling_of(saved, coreset.points.shape[1], path)
+        coreset.cost = _cost_of(saved, path)
         return coreset
 
     def extra_repr(self) -> str:
         """Shape, dtype and whether the weights are equal."""
         equal = bool((self.weights == self.weights[0]).all())
         shape = f"size={self.size}, dimension={self.points.shape[1]}, weights={'equal' if equal else 'unequal'}"
-        return shape if self.scaling is None else f"{shape}, scaling={self.scaling.how}"
+        scaled = shape if self.scaling is None else f"{shape}, scaling={self.scaling.how}"
+        return scaled if self.cost is None else f"{scaled}, cost={self.cost!r}"
+
+
+def _cost_of(saved: Mapping[str, Any], path: str | Path) -> Metric | None:
+    """The distance that a file says its points are for."""
+    try:
+        return metric_of(json.loads(saved["cost"])) if "cost" in saved else None
+    except (KeyError, AttributeError, ValueError, TypeError, RecursionError) as error:
+        raise ValueError(f"path: the cost in {path} makes no sense; expected a file by Coreset.save.") from error
 
 
 def _scaling_of(saved: Mapping[str, Any], dimension: int, path: str | Path) -> Scaling | None:

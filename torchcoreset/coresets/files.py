@@ -17,7 +17,7 @@ from ..archives import FORMATS, read_archive, require_safetensors, wide
 from .atomic import replacing
 
 # Of a coreset; what else a file holds is not read.
-NAMES = ("points", "weights", "labels", "metadata", "built_on", "scaling")
+NAMES = ("points", "weights", "labels", "metadata", "built_on", "scaling", "cost")
 
 
 def read_arrays(path: str | Path) -> dict[str, Any]:

@@ -42,9 +42,10 @@ from torch import Generator, Tensor
 
 from ..errors import warn_user
 from ..modes import solver_modes
-from ..sources import Source, as_source, make_generator
+from ..sources import Source, as_source, make_generator, row_shape
 from ..tensors import check_count, is_real
 from ..transport import Cost, Problem, as_cost, check_trim, make_problem
+from ..transport.costs import Embedded, check_euclidean
 from ..transport.passes import EngineName, LaguerreCells, check_engine, chunk_elements, make_engine
 from ..transport.ranks import Ranks, agree, as_ranks, fingerprint, told_to
 from .bounds import WeightedMoments, bernstein, clt, hoeffding, warn_of_weights
@@ -100,6 +101,7 @@ def certify(
     seed: int | Generator = 0,
     engine: EngineName = "auto",
     group: Any = None,
+    cost: Any = None,
 ) -> Certificate:
     """An interval for the distance W_p between a coreset and the distribution that a source samples from.
 
@@ -133,6 +135,8 @@ def certify(
             ranks draw from a source each. Every rank calls with the same points and settings and gets the certificate
             of all samples together, of which each reads its share. Equal seeds give the ranks different samples. The
             weights of their rows are on one scale.
+        cost: the distance of which p is the power: one of `tc.costs`, or a function of two tensors of rows. None for
+            that which the coreset was built for. Only distances of coordinates go with a group.
 
     Returns:
         `Certificate`: the interval, rooted, and what it comes from.
@@ -158,23 +162,25 @@ def certify(
     """
     ranks = as_ranks(group)
     with told_to(ranks, "certify"):
-        cost = as_cost(p)
+        as_cost(p)
         check_settings(confidence, samples, engine)
         check_bound(bound)
         if check_trim(trim) and (bound is not None or ranks is not None):
             name = "bound" if bound is not None else "group"
             raise ValueError(f"trim: got {trim!r} with a {name}; expected only one of them. Leave the other out.")
     settings = {"p": p, "confidence": confidence, "samples": samples, "bound": bound, "engine": engine}
-    points, read = inputs(ranks, "certify", coreset, source, settings)
-    points, read = points.in_units(read)
-    unit = OF_DATA if points.scaling is None else points.scaling.words
-    if trim:
-        with solver_modes():
-            trimmed = trimmed_pass(points, read, cost, trim, samples, make_generator(seed), engine)
-        return replace(make_certificate(trimmed, cost, confidence, None, unit=unit), trim=float(trim))
+    points, read = inputs(ranks, "certify", coreset, source, settings, cost)
     with solver_modes():
-        passed = one_pass(points, read, cost, samples, make_generator(seed), engine, bound=bound, ranks=ranks)
-    return make_certificate(passed, cost, confidence, bound, unit=unit)
+        with told_to(ranks, "certify"):
+            if ranks is not None:
+                check_euclidean(points.metric, "a group")
+            points, read = points.in_units(read)
+            power = points.cost(p)
+        if trim:
+            trimmed = trimmed_pass(points, read, power, trim, samples, make_generator(seed), engine)
+            return replace(make_certificate(trimmed, power, confidence, None, unit=points.unit), trim=float(trim))
+        passed = one_pass(points, read, power, samples, make_generator(seed), engine, bound=bound, ranks=ranks)
+    return make_certificate(passed, power, confidence, bound, unit=points.unit)
 
 
 @dataclass(frozen=True)
@@ -194,16 +200,20 @@ Look = Callable[[Fitted, FreshRows], Visit]
 
 
 def inputs(
-    ranks: Ranks | None, call: str, coreset: Any, source: Any, settings: Mapping[str, Any]
+    ranks: Ranks | None, call: str, coreset: Any, source: Any, settings: Mapping[str, Any], cost: Any = None
 ) -> tuple[Points, Source]:
     """Points and the source; the points and the settings have to be the same on all ranks.
+
+    Of a `cost` the points are for that distance, and images are vectors where a network takes them.
 
     Warns:
         UserWarning: these very rows built the coreset.
     """
 
     def prepare() -> tuple[tuple[Points, Source], tuple[float, ...]]:
-        points, read = read_points(coreset), as_source(source)
+        points = read_points(coreset).by(cost)
+        images = isinstance(points.metric, Embedded) and len(row_shape(source) or ()) > 1
+        read = as_source(source, flatten=True) if images else as_source(source)
         if read.resampled:
             raise ValueError(RESAMPLED)
         facts = (*points.x.shape, torch.finfo(points.x.dtype).eps, fingerprint(points.x), fingerprint(points.b))

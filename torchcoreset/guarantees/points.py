@@ -7,9 +7,10 @@ from typing import Any
 
 from torch import Tensor
 
-from ..sources import Scaling, Source, fingerprint_of, same_units, scaled
+from ..sources import Pushforward, Scaling, Source, fingerprint_of, same_units, scaled
 from ..tensors import LISTS, check_finite, normalised
-from ..transport import as_table
+from ..transport import Cost, as_cost, as_table
+from ..transport.costs import Metric, as_metric
 from .certificate import OF_DATA
 
 
@@ -21,11 +22,28 @@ class Points:
     b: Tensor  # (n,) weights, float64, positive, sum 1
     built_on: str | None  # fingerprints of the finite sources that they were built on, if known
     scaling: Scaling | None = None  # the units of distances to them, if these are not those of the data
+    metric: Metric | None = None  # the distance that they are for, if it is not the Euclidean one
 
     @property
     def unit(self) -> str:
         """Of distances, in words."""
+        if self.metric is not None:
+            return self.metric.unit
         return OF_DATA if self.scaling is None else self.scaling.words
+
+    def by(self, cost: Any) -> Points:
+        """For distances by another cost, as users give it; as they are for None."""
+        metric = as_metric(cost)
+        if metric is not None and self.scaling is not None:
+            raise ValueError(
+                f"cost: got {metric!r} with a coreset whose distances are in {self.unit}; expected one of them. Pass "
+                "its points and weights as tc.Coreset(points, weights) for another cost."
+            )
+        return self if metric is None else replace(self, metric=metric)
+
+    def cost(self, p: float) -> Cost:
+        """The power of the distance."""
+        return as_cost(p) if self.metric is None else self.metric.power(as_cost(p).p)
 
     def in_units(self, source: Source) -> tuple[Points, Source]:
         """Points and source in the units of distances; ValueError for a coreset as a source whose units are others."""
@@ -35,6 +53,16 @@ class Points:
                 f"{self.unit}; expected the same units. Build both with the same `scale=`, such as "
                 "scale=coreset.scaling, or pass as_source(coreset.points, coreset.weights) for the units of the points."
             )
+        if source.metric is not None and repr(source.metric) != repr(self.metric):
+            raise ValueError(
+                f"source: got a coreset for distances by {source.metric!r}, with points for "
+                f"{'the Euclidean distance' if self.metric is None else repr(self.metric)}; expected the same. Pass "
+                "cost=..., or as_source(coreset.points, coreset.weights)."
+            )
+        if self.metric is not None:
+            metric = self.metric.fitted(self.x)
+            x = metric.coordinates(self.x, "coreset")
+            return replace(self, x=x), Pushforward(source, metric.coordinates)
         if self.scaling is None:
             return self, source
         return replace(self, x=self.scaling.apply(self.x)), scaled(source, self.scaling)
@@ -55,7 +83,7 @@ def read_points(coreset: Any) -> Points:
     check_finite(x, "coreset")
     b = normalised(weights, len(x), "coreset.weights", x.device)
     used = b > 0
-    return Points(x[used], b[used], getattr(held, "built_on", None), getattr(held, "scaling", None))
+    return Points(x[used], b[used], *(getattr(held, name, None) for name in ("built_on", "scaling", "cost")))
 
 
 def check_dimension(points: Points, rows: Tensor) -> None:

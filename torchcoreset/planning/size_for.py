@@ -15,6 +15,7 @@ from ..sources import Pushforward, Scale, Scaling, Source, as_source, hold_out, 
 from ..sources.tables import RandomAccessSource
 from ..tensors import check_count, described, is_real
 from ..transport import check_power, check_trim, is_choice
+from ..transport.costs import as_metric, is_rowwise
 from .growth import Growth, fit_growth
 
 LADDER = (10, 20, 40)  # sizes that the law is fitted to
@@ -73,6 +74,7 @@ def size_for(
     max_size: int = 1000,
     max_builds: int = 8,
     seed: int | Generator = 0,
+    cost: Any = None,
 ) -> SizeResult:
     """How many points it takes to be certified within epsilon of a distribution, W_p <= epsilon.
 
@@ -94,6 +96,7 @@ def size_for(
         max_size: most points to try.
         max_builds: most coresets to build, at least 1.
         seed: int or generator.
+        cost: the distance, as in `build_coreset`.
 
     Returns:
         `SizeResult`; `size` is None if epsilon was out of reach, and `message` says why and what would be needed.
@@ -140,6 +143,7 @@ def size_for(
             weights=weights,
             trim=trim,
             scale=scaling,
+            cost=cost,
             samples=most,
             tolerance=3e-3,
             seed=generator,
@@ -162,7 +166,9 @@ def size_for(
     _warn_of_tails(found)
     most = max_size if enough is None else enough - 1
     share = 1.0 if weights is None else 0.0 if isinstance(weights, str) else float(weights[0])
-    least = _least(epsilon, fresh, scaling, p, most, 0.0 if trim else share, confidence, generator)
+    known, metric = not trim and is_rowwise(cost), as_metric(cost)
+    measured = fresh if metric is None or not known else Pushforward(fresh, metric.coordinates)
+    least = _least(epsilon, measured, scaling, p, most, share if known else 0.0, confidence, generator)
     if enough is None:
         message = _out_of_reach(epsilon, tried[best][0], found, law, max_size)
     else:

@@ -11,6 +11,7 @@ and `samplers` (distributions and callables). `split` holds rows out, `scaling` 
 from .batches import LoaderSource, StreamSource
 from .convert import as_source
 from .files import Dialect, FileSource, NamedArrays, Roles, Table, names_of, read_table, table_of
+from .layout import row_shape
 from .pushforward import BATCH_SIZE, Pushforward, apply_network
 from .randomness import make_generator, permutation
 from .samplers import CallableSource, DistributionSource
@@ -26,5 +27,5 @@ __all__ = [
     "FileSource", "LoaderSource", "NamedArrays", "NpySource", "ParquetSource", "Pushforward", "RepeatedRows", "Roles",
     "Scale", "Scaling", "Source", "SourceExhausted", "StreamSource", "Table", "TensorSource", "apply_network",
     "as_source", "fingerprint_of", "hold_out", "in_words", "make_generator", "names_of", "once", "permutation",
-    "read_table", "same_units", "scaled", "table_of", "units_of",
+    "read_table", "row_shape", "same_units", "scaled", "table_of", "units_of",
 ]  # fmt: skip

@@ -83,6 +83,25 @@ def rows_of(batch: Any, name: str, layout: Layout = PLAIN, *, batched: bool = Tr
     return rows
 
 
+def row_shape(source: Any) -> tuple[int, ...] | None:
+    """The shape of one row of a tensor, an array, a map-style dataset or its loader, such as that of an image; None of
+    anything else."""
+    shape = getattr(source, "shape", None)
+    if isinstance(shape, tuple) and len(shape) > 1:
+        return tuple(int(length) for length in shape[1:])
+    dataset = getattr(source, "dataset", source)
+    if not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")) or isinstance(dataset, (str, *LISTS)):
+        return None
+    if isinstance(dataset, Mapping) or is_array(dataset) or not len(dataset):
+        return None
+    try:
+        part = _usual_part(dataset[0], "source")
+    except (TypeError, ValueError, KeyError, IndexError, NotImplementedError):
+        return None  # whoever reads it says what is wrong
+    found = getattr(part, "shape", None)
+    return tuple(int(length) for length in found) if isinstance(found, tuple) else None
+
+
 def row_of(row: Any, name: str, layout: Layout = PLAIN) -> Tensor:
     """The features of a dataset's single row, 0-d, (d,) or an image, as a floating point tensor."""
     if isinstance(layout.features, tuple):

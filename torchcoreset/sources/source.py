@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch import Generator, Tensor
 
@@ -36,6 +36,7 @@ class Source(abc.ABC):
             loaders and iterators of unknown length.
         units: of distances between rows, where these are the points of a coreset that was built with `scale=`; None for
             those of the data.
+        metric: the distance that these are for; None for the Euclidean one.
     """
 
     size: int | None = None
@@ -48,6 +49,7 @@ class Source(abc.ABC):
     endless: bool = False
     on_disk: bool = False
     units: Scaling | None = None
+    metric: Any = None
 
     @abc.abstractmethod
     def draw(self, count: int, generator: Generator) -> Tensor:

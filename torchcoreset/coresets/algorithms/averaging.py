@@ -20,7 +20,7 @@ from ...transport import Transport
 from ...transport.ranks import agree
 from ..samples import WHY
 from .fixed_point import RELAXATION
-from .objective import Objective, past_centres
+from .objective import Objective
 
 # Steps of a run. Measured in the unit square, n = 1024: 30 of 200 samples a point end at 1.023 times the lower limit,
 # 18 at 1.037, and the points of one set of samples at 1.069.
@@ -69,7 +69,7 @@ def step(
     samples = drawn.to(state.points)
     found = objective.transport(state.points, samples, tolerance=ACCURACY, start=state.potential)
     centres = objective.centres(state.points, samples, found)
-    x = past_centres(state.points, centres, found, RELAXATION)
+    x = objective.past_centres(state.points, centres, found, RELAXATION)
     steps = state.steps + 1
     average = state.average + (x - state.average) / max(1, steps - settling)
     return State(x.to(state.points.dtype), average, found.potential, steps), found

@@ -21,26 +21,34 @@ REWEIGHTINGS = 5  # for one plan; more would be lost, since the next plan has ot
 Totals = Callable[[Tensor], Tensor]
 
 
-def cell_centres(x: Tensor, y: Tensor, plan: Coupling, p: float | Cost, totals: Totals = lambda sums: sums) -> Tensor:
+def cell_centres(
+    x: Tensor,
+    y: Tensor,
+    plan: Coupling,
+    p: float | Cost,
+    totals: Totals = lambda sums: sums,
+    feasible: Callable[[Tensor], Tensor] | None = None,
+) -> Tensor:
     """Move every point towards the minimiser of sum_k pi_ki c(y_k, x_i): (n, d); points without mass stay.
 
     Where the mean is the best place, it is taken. Other costs take a few steps (`Cost.centre_step`); one that raised
     the cost of a point is halved until it does not. `totals` makes sums over all samples of those over the samples at
-    hand, where others are elsewhere.
+    hand, where others are elsewhere; `feasible` goes to the nearest place where points may lie: for squared distances
+    that of the mean is the best there.
     """
-    cost = as_cost(p)
+    cost, allowed = as_cost(p), feasible or (lambda places: places)
     if cost.mean_is_best:
-        return _reweighted(x.double(), y, plan, cost, totals).to(x.dtype)
+        return allowed(_reweighted(x.double(), y, plan, cost, totals)).to(x.dtype)
     centre = x.double()
     centre_cost = totals(_costs(centre, y, plan, cost))
     for _ in range(REWEIGHTINGS):
-        trial = _reweighted(centre, y, plan, cost, totals)
+        trial = allowed(_reweighted(centre, y, plan, cost, totals))
         for _ in range(HALVINGS):
             trial_cost = totals(_costs(trial, y, plan, cost))
             worse = (trial_cost > centre_cost)[:, None]
             if not bool(worse.any()):
                 break
-            trial = torch.where(worse, (trial + centre) / 2, trial)
+            trial = torch.where(worse, allowed((trial + centre) / 2), trial)
         else:
             trial = torch.where(worse, centre, trial)
             trial_cost = torch.minimum(trial_cost, centre_cost)

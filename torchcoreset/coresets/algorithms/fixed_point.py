@@ -21,7 +21,7 @@ from typing import Any
 from torch import Tensor
 
 from ...transport import Transport
-from .objective import Objective, past_centres
+from .objective import Objective
 
 # Multiple of the step to the centres, in (0, 2) to descend. Measured on tables and in the plane: lower after 10 steps
 # than 1 and Anderson extrapolation; 1.8 begins far higher.
@@ -70,7 +70,7 @@ def step(
     improved = found.value <= state.lowest
     lowest, best = (found.value, centres) if improved else (state.lowest, state.result)
     rose = found.lower > lowest  # beyond what the gap leaves open
-    moved = best if rose else past_centres(x, centres, found, RELAXATION).to(x.dtype)
+    moved = best if rose else objective.past_centres(x, centres, found, RELAXATION).to(x.dtype)
     accuracy = _accuracy(state, found.value, tolerance)
     return State(moved, accuracy, best, lowest, found.value, found.potential), found
 

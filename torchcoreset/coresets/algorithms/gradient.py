@@ -17,6 +17,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from ...losses import CoresetLoss, LossResult
 from ...transport import TransportBatch
 
+Coordinates = Callable[[Tensor], Tensor]  # of points
 OptimizerFactory = Callable[[list[nn.Parameter]], Optimizer]
 Optimization = tuple[Optimizer, "LambdaLR | None"]  # with the schedule of its rate, if there is one
 Setup = Callable[[nn.Parameter, float], Optimization]  # from the points and the first value of the loss
@@ -60,18 +61,19 @@ def step(
     weights: Tensor | None,
     sample_weights: Tensor | None,
     setup: Setup,
+    coordinates: Coordinates | None = None,
 ) -> tuple[State, LossResult]:
     """The loss and its gradient at the present points, and one step of the optimizer, which `setup` makes in the first.
 
-    `loss` keeps its own potential; `weights` (n,) and `sample_weights` (m,) are equal ones if None.
+    `loss` keeps its own potential; `weights` (n,) and `sample_weights` (m,) are equal ones if None. The loss is between
+    the samples and the `coordinates` of the points, or these themselves.
     """
     points = state.parameter
 
     def closure() -> float:
         with torch.enable_grad():
-            points.grad = None
-            value = loss(points, samples, weights, sample_weights)
-            value.backward()  # type: ignore[no-untyped-call]
+            value = loss(points if coordinates is None else coordinates(points), samples, weights, sample_weights)
+            (points.grad,) = torch.autograd.grad(value, points)  # and no gradient is left in a network between
         return float(value.detach())
 
     closure()

@@ -5,6 +5,7 @@ The weights of the points are fixed, or chosen by each transport; a share of the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...transport import Transport, as_cost, is_choice, solve
+from ...transport import Cost, Transport, as_cost, is_choice, solve
 from ...transport.ranks import Ranks, solve_on, totals_of
 from .cells import cell_centres
 
@@ -24,10 +25,12 @@ class Objective:
     """W_p^p(points, samples) for points of these weights."""
 
     weights: Any  # (n,) of the points, sum 1; or "free" or bounds (low, high), as in `transport`
-    p: float  # power of the cost
+    p: float | Cost  # power of the cost, or the cost
     engine: str = "auto"  # of each pass over the samples, as in `transport`
     ranks: Ranks | None = None  # those that hold the samples together; None if they are all here
     trim: float = 0.0  # share of the samples that stays unmatched
+    # To the nearest places (n, d) where points may lie, from any; None where they may lie anywhere.
+    feasible: Callable[[Tensor], Tensor] | None = None
 
     @property
     def chosen(self) -> bool:
@@ -60,7 +63,7 @@ class Objective:
 
         Points that a plan has left without weight go where samples cost most: there each of them lowers the value.
         """
-        centres = cell_centres(points, samples, found.plan, self.p, totals_of(self.ranks))
+        centres = cell_centres(points, samples, found.plan, self.p, totals_of(self.ranks), self.feasible)
         idle = (found.weights == 0).nonzero()[:, 0] if self.chosen else ()
         if not len(idle):
             return centres
@@ -71,8 +74,8 @@ class Objective:
         centres[idle[: len(rows)]] = samples[rows].to(centres)
         return centres
 
-
-def past_centres(points: Tensor, centres: Tensor, found: Transport, relaxation: float) -> Tensor:
-    """Points (n, d) that go `relaxation` times the way to the centres, float64; those without weight once."""
-    x, centres = points.double(), centres.double()
-    return torch.where((found.weights > 0)[:, None], torch.lerp(x, centres, relaxation), centres)
+    def past_centres(self, points: Tensor, centres: Tensor, found: Transport, relaxation: float) -> Tensor:
+        """Points (n, d) that go `relaxation` times the way to the centres, float64; those without weight once."""
+        x, centres = points.double(), centres.double()
+        moved = torch.where((found.weights > 0)[:, None], torch.lerp(x, centres, relaxation), centres)
+        return moved if self.feasible is None else self.feasible(moved)

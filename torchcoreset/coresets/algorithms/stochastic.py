@@ -26,7 +26,7 @@ from ...errors import DriftWarning, warn_user
 from ...losses import position_gradients
 from ...sources import Source, SourceExhausted
 from ...tensors import wide_enough
-from ...transport import Transport, as_cost, make_problem
+from ...transport import Cost, Transport, as_cost, make_problem
 from ...transport.stream import Memory, StreamTransport, follow, see
 from ..cell_sizes import CellSizes
 from .objective import Objective
@@ -62,9 +62,9 @@ class State:
         return State(**{**record, "cell_sizes": CellSizes.of_record(record["cell_sizes"]), "memory": memory})
 
 
-def init(points: Tensor, p: float) -> State:
+def init(points: Tensor, p: float | Cost) -> State:
     """Before the first batch, at points (n, d)."""
-    return State(points, points.to(torch.float64, copy=True), CellSizes(p))
+    return State(points, points.to(torch.float64, copy=True), CellSizes(as_cost(p).p))
 
 
 def step(

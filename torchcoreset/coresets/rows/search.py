@@ -19,7 +19,7 @@ from torch import Generator, Tensor
 
 from ...deterministic import column_medians
 from ...tensors import normalised
-from ...transport import Transport, as_cost
+from ...transport import Cost, Transport, as_cost
 from ..algorithms import Objective
 from .assignment import assign
 from .eligible import Eligible
@@ -58,13 +58,13 @@ class State:
         return State(**record)
 
 
-def init(points: Tensor, samples: Tensor, eligible: Eligible, p: float) -> State:
+def init(points: Tensor, samples: Tensor, eligible: Eligible, p: float | Cost) -> State:
     """Before the first round: distinct rows of samples (m, d) at the least total cost from points (n, d).
 
     Kept rows take the points that are best for them, other rows those that are left.
     """
-    y, x = _centred(samples, points)
     cost, n = as_cost(p), len(points)
+    y, x = _centred(samples, points, cost)
     kept, free = (places.to(samples.device) for places in (eligible.kept, eligible.free))
     rows = torch.full((n,), -1, dtype=torch.long, device=samples.device)
     if len(kept):
@@ -74,7 +74,7 @@ def init(points: Tensor, samples: Tensor, eligible: Eligible, p: float) -> State
     if len(left):
         near = y[free]
         order = torch.from_numpy(
-            assign(lambda i: cost.pairwise(x[left[i] : left[i] + 1], near)[0].cpu().numpy(), len(left), len(free))
+            assign(lambda i: cost.pairwise(near, x[left[i] : left[i] + 1])[:, 0].cpu().numpy(), len(left), len(free))
         ).to(rows.device)
         rows[left] = free[order]
     stay = torch.ones(n, dtype=torch.bool, device=rows.device)
@@ -124,7 +124,7 @@ class _Search:
         self.free = isinstance(objective.weights, str) and not objective.trim  # "free", the only text
         self.priced_all = True
         self.bounded = not self.free and (objective.chosen or objective.trim > 0)
-        self.y, _ = _centred(samples, samples[:1])
+        self.y, _ = _centred(samples, samples[:1], self.cost)
         self.a = normalised(weights, len(samples), "sample_weights", samples.device)
 
     def transport(self, rows: Tensor, start: Tensor | None) -> Transport:
@@ -224,8 +224,10 @@ class _Search:
         return list(zip(*(column.tolist() for column in found), strict=True))
 
 
-def _centred(samples: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
+def _centred(samples: Tensor, points: Tensor, cost: Cost) -> tuple[Tensor, Tensor]:
     """Samples and points in float64, less the median of the samples: an offset would eat the digits of squares."""
     y = samples.double()
+    if not cost.by_products:
+        return y, points.double()
     middle = column_medians(y)
     return y - middle, points.double() - middle

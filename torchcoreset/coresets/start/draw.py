@@ -33,7 +33,7 @@ def check_size(size: Any) -> int:
 
 
 def start_points(
-    source: Source, size: int, init: Init, p: float, generator: Generator, weights: Any = None, trim: float = 0.0
+    source: Source, size: int, init: Init, p: float | Cost, generator: Generator, weights: Any = None, trim: float = 0.0
 ) -> Tensor:
     """Exactly `size` starting points (size, d), drawn from the source; rows repeat if it has fewer.
 
@@ -81,7 +81,7 @@ def pool_size(size: int) -> int:
     return max(1000, POOL * size, min(ANNEALED * size, ANNEALED_ELEMENTS // size))
 
 
-def annealed(pool: Tensor, size: int, p: float, generator: Generator, weights: Any) -> Tensor:
+def annealed(pool: Tensor, size: int, p: float | Cost, generator: Generator, weights: Any) -> Tensor:
     """Random rows of pool (m, d), annealed on all of them; on the line the quantiles, which are nearly optimal.
 
     Rows come back as they are where there are fewer than FEWEST for each point. Of unequal weights the heavy ones go to
@@ -111,7 +111,7 @@ def annealed(pool: Tensor, size: int, p: float, generator: Generator, weights: A
     return placed(points, b, pool, p)
 
 
-def quantiles(rows: Tensor, b: Tensor, p: float) -> Tensor:
+def quantiles(rows: Tensor, b: Tensor, p: float | Cost) -> Tensor:
     """Of sorted rows (m, 1) those in the middle of their cells, for points of weights b (n,); (n, 1)."""
     order = order_on_line(rows[:, 0], b, p) if differ(b) else torch.arange(len(b), device=b.device)
     points = rows.new_empty(len(b), 1)
@@ -124,7 +124,7 @@ def middles(rows: Tensor, mass: Tensor) -> Tensor:
     return rows[((running_sum(mass) - mass / 2) * len(rows)).long().clamp(0, len(rows) - 1)]
 
 
-def best_masses(rows: Tensor, size: int, p: float) -> Tensor:
+def best_masses(rows: Tensor, size: int, p: float | Cost) -> Tensor:
     """About the masses (n,) that n points on the line choose among sorted rows (m, 1), from left to right.
 
     Where the density is f, points lie as densely as f to a power (`Cost.point_density`).

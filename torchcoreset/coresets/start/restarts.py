@@ -15,7 +15,7 @@ from torch import Generator, Tensor
 
 from ...sources import Source, as_source
 from ...tensors import check_count, check_finite, normalised
-from ...transport import FREE, as_marginals, as_table, is_choice
+from ...transport import FREE, Cost, as_marginals, as_table, is_choice
 from ..algorithms import Objective
 from .arrangement import differ, placed
 from .draw import pool_size, separated, start_points
@@ -40,7 +40,7 @@ class Start:
     # Number of starts to compare; None for max(1, min(MOST, POINTS // n)) annealed ones, or one other
     restarts: int | None
     size: int  # number of points n
-    p: float  # power of the cost
+    p: float | Cost  # power of the cost
     weights: Any  # (n,) weights of the points, any positive sum; None for equal ones; "free" or bounds
     engine: str  # of each transport
     trim: float = 0.0  # share of the samples that stays unmatched

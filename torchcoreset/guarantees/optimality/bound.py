@@ -11,9 +11,10 @@ import torch
 from torch import Generator, Tensor
 
 from ...modes import solver_modes
-from ...sources import Scale, Scaling, Source, as_source, make_generator, permutation, scaled
+from ...sources import Pushforward, Scale, Scaling, Source, as_source, make_generator, permutation, scaled
 from ...tensors import check_count, check_finite, check_name, normalised, span
 from ...transport import Cost, as_cost, as_marginals, is_choice
+from ...transport.costs import Metric, as_metric, check_euclidean, is_rowwise
 from ..bounds import clt
 from ..certificate import OF_DATA
 from ..certify import check_confidence
@@ -70,6 +71,7 @@ def optimality_bound(
     confidence: float | None = None,
     samples: int = 10_000,
     seed: int | Generator = 0,
+    cost: Any = None,
 ) -> OptimalityBound:
     """What no n points can be nearer than: a lower bound on W_p between any of them and the rows of a table.
 
@@ -103,6 +105,8 @@ def optimality_bound(
             for equal weights, or weights of a positive least share, and rows without weights of their own.
         samples: with a confidence, most rows to draw; half of them say what to look at in the other half.
         seed: of the blocks, and of the samples.
+        cost: the distance, as in `build_coreset`; one of coordinates, which leaves out the globe and functions. The
+            bound is for points anywhere among coordinates, and so for those that are rows.
 
     Returns:
         `OptimalityBound`: `lower`, `distance`, and `within`, which compares a build with it.
@@ -129,14 +133,14 @@ def optimality_bound(
         documentation's page on mathematics.
     """
     size = check_count(size, "size")
-    cost = as_cost(p)
+    power = as_cost(p)
     check_name(method, "method", get_args(Method))
     asked = read_weights(weights, size)
     read = as_source(source, sample_weights)
-    scaling = None if scale is None else Scaling.of(read, scale)
+    scaling, metric = None if scale is None else Scaling.of(read, scale), _metric_of(cost, scale, confidence)
     generator = make_generator(seed)
     if confidence is None:
-        rows, count = read_rows(scaled(read, scaling), cost, generator)
+        rows, count = read_rows(scaled(read, scaling), power, generator, metric)
         distinct = len(rows)
         with solver_modes():
             (lower, allowance), used = bound_for_rows(method, rows, asked, generator)
@@ -145,20 +149,34 @@ def optimality_bound(
         if method != "auto":
             raise ValueError(f"method: got {method!r} with a confidence; expected 'auto'. Leave one of them out.")
         samples = check_count(samples, "samples")
-        (lower, allowance), count = bound_for_all(scaled(read, scaling), cost, asked, confidence, samples, generator)
+        seen = scaled(read, scaling) if metric is None else Pushforward(read, metric.coordinates)
+        (lower, allowance), count = bound_for_all(seen, power, asked, confidence, samples, generator)
         used, distinct = "population", count
     return OptimalityBound(
         lower=max(lower, 0.0),
         size=size,
-        p=cost.p,
+        p=power.p,
         weights=asked.words,
         method=used,
         samples=count,
         distinct=distinct,
         allowance=allowance,
         confidence=confidence,
-        unit=OF_DATA if scaling is None else scaling.words,
+        unit=metric.unit if metric is not None else OF_DATA if scaling is None else scaling.words,
     )
+
+
+def _metric_of(cost: Any, scale: Any, confidence: float | None) -> Metric | None:
+    """The distance of a bound; ValueError for one that it does not hold for."""
+    check_euclidean(cost, "optimality_bound")
+    if cost is not None and scale is not None:
+        raise ValueError("scale: given with a cost; expected one of them. Weigh the columns in the cost.")
+    if cost is not None and confidence is not None and not is_rowwise(cost):
+        raise ValueError(
+            f"cost: got {cost!r} with a confidence; expected a distance whose coordinates are those of each row alone. "
+            "Leave the confidence out, for a bound for the rows of the table."
+        )
+    return as_metric(cost)
 
 
 def read_weights(weights: Any, size: int) -> Weights:
@@ -176,8 +194,8 @@ def read_weights(weights: Any, size: int) -> Weights:
     return Weights("given", len(b), 0.0, math.inf, b / b.sum())
 
 
-def read_rows(source: Source, cost: Cost, generator: Generator) -> tuple[Rows, int]:
-    """The distinct rows of a source, and how many there were."""
+def read_rows(source: Source, cost: Cost, generator: Generator, metric: Metric | None = None) -> tuple[Rows, int]:
+    """The distinct rows of a source, in the coordinates of a metric, and how many there were."""
     if source.size is None:
         raise ValueError(
             f"source: got {source!r}, whose rows are not known before they are read; expected a table, which the bound "
@@ -185,6 +203,8 @@ def read_rows(source: Source, cost: Cost, generator: Generator) -> tuple[Rows, i
         )
     y, a = source.materialize(None, generator)
     check_finite(y, "source")
+    if metric is not None:
+        y = metric.fitted(y).coordinates(y, "source")
     rows = distinct_rows(y, a, cost)
     # Squares and costs of numbers of this size are finite, and are not lost below the least ones.
     small, large = cost.range(torch.float64, y.shape[1])

@@ -92,12 +92,12 @@ class OptimalityBound:
                 f"found: got a distance that leaves a share of {found.trim:g} of the mass out; expected one to all "
                 "rows, which the bound is for. Measure the points with tc.transport(points, rows)."
             )
-        scaling = getattr(coreset, "scaling", None)
-        unit = OF_DATA if scaling is None else scaling.words
+        scaling, metric = getattr(coreset, "scaling", None), getattr(coreset, "cost", None)
+        unit = metric.unit if metric is not None else OF_DATA if scaling is None else scaling.words
         if unit != self.unit:
             raise ValueError(
                 f"found: got a distance in {unit}, and the bound is in {self.unit}; expected one unit. Give both the "
-                "same `scale`."
+                "same `scale` or `cost`."
             )
         even = torch.full_like(coreset.weights, 1 / coreset.size)
         if self.weights == "equal" and not torch.allclose(coreset.weights, even, rtol=1e-6, atol=0.0):

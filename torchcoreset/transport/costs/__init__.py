@@ -5,7 +5,17 @@ user's function (`function`). `Cost` is the power, and the only one who knows p:
 """
 
 from .arc import ArcPower
-from .choose import as_cost, as_metric, check_euclidean, check_power, in_coordinates, measured, metric_of, term_key
+from .choose import (
+    as_cost,
+    as_metric,
+    check_euclidean,
+    check_power,
+    in_coordinates,
+    is_rowwise,
+    measured,
+    metric_of,
+    term_key,
+)
 from .cost import Cost, Number
 from .euclidean import DISTANCE, EuclideanPower
 from .function import FunctionPower
@@ -17,5 +27,5 @@ from .mixed import Mixed
 __all__ = [
     "DISTANCE", "OF_DATA", "ArcPower", "Cosine", "Cost", "Embedded", "Euclidean", "EuclideanPower", "Function",
     "FunctionPower", "GreatCircle", "Mahalanobis", "Metric", "Mixed", "Number", "Scaled", "as_cost", "as_metric",
-    "check_euclidean", "check_power", "in_coordinates", "measured", "metric_of", "term_key",
+    "check_euclidean", "check_power", "in_coordinates", "is_rowwise", "measured", "metric_of", "term_key",
 ]  # fmt: skip

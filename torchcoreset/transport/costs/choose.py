@@ -12,7 +12,7 @@ from ...tensors import is_real
 from .cost import Cost
 from .euclidean import EuclideanPower
 from .globe import GreatCircle
-from .learned import Embedded, Function
+from .learned import Embedded, Function, Unsaved
 from .metric import Cosine, Euclidean, Mahalanobis, Metric, Scaled
 from .mixed import Mixed
 
@@ -85,6 +85,12 @@ def in_coordinates(cost: Any, call: str, x: Tensor, y: Tensor) -> tuple[Tensor, 
     return metric.coordinates(x, "points"), metric.coordinates(y, "samples")
 
 
+def is_rowwise(cost: Any) -> bool:
+    """Whether distances are those of coordinates that each row has by itself, whatever other rows there are."""
+    metric = as_metric(cost)
+    return metric is None or (metric.is_euclidean and not isinstance(metric, Mixed))
+
+
 def term_key(cost: Any) -> object:
     """What a term of the samples with themselves, kept between calls, has to have in common: another thing each time
     for a network, which may have learnt since."""
@@ -114,6 +120,8 @@ def metric_of(record: dict[str, Any]) -> Metric:
     Raises:
         ValueError, TypeError, KeyError: it is none.
     """
+    if "unsaved" in record:
+        return Unsaved(str(record["unsaved"]))
     known: dict[str, type[Metric]] = {kind.__name__: kind for kind in RECORDED}
     settings = dict(record)
     return known[settings.pop("metric")](**settings)

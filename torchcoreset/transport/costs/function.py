@@ -52,7 +52,7 @@ class FunctionPower(Cost):
         return FunctionPower(1.0, self.distance)
 
     def pairwise(self, y: Tensor, x: Tensor) -> Tensor:
-        return self.pairwise_exact(y, x)
+        return self.pairwise_exact(y, x).to(torch.promote_types(y.dtype, x.dtype))
 
     def pairwise_exact(self, y: Tensor, x: Tensor) -> Tensor:
         y, x = y.double(), x.double()

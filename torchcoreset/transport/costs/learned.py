@@ -62,6 +62,12 @@ class Embedded(Metric):
         features = features.view(*rows.shape[:-1], features.shape[-1])
         return features if self.metric is None else self.metric.coordinates(features, f"features of {name}")
 
+    def shaped(self, shape: tuple[int, ...] | None) -> Embedded:
+        """For rows that are vectors of what has this shape; as it is for vectors, or where a shape was given."""
+        if self.shape is not None or shape is None or len(shape) < 2:
+            return self
+        return Embedded(self.network, shape, self.metric)
+
     def _has_gradients(self) -> bool:
         network = self.network
         return not isinstance(network, nn.Module) or any(one.requires_grad for one in network.parameters())
@@ -88,6 +94,33 @@ class Embedded(Metric):
 
     def __repr__(self) -> str:
         return f"Embedded({type(self.network).__name__})"
+
+
+class Unsaved(Metric):
+    """A distance of which a file knows the name only."""
+
+    can_invert = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def coordinates(self, rows: Tensor, name: str = "rows") -> Tensor:
+        raise self._unknown()
+
+    def power(self, p: float) -> Cost:
+        raise self._unknown()
+
+    def record(self) -> dict[str, Any]:
+        return {"unsaved": self.name}
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def _unknown(self) -> ValueError:
+        return ValueError(
+            f"cost: the coreset was built for distances by {self.name}, which its file does not hold; expected it "
+            "again. Pass cost=... with the network or function, or tc.costs.Euclidean() for the Euclidean distance."
+        )
 
 
 class Function(Metric):

@@ -66,9 +66,9 @@ class Metric(ABC):
         """The metric with what it has to know of the points and other rows, such as the values of their categories."""
         return self
 
-    def record(self) -> dict[str, Any] | None:
-        """For the metadata of a file; None for a metric that a file cannot hold."""
-        return None
+    def record(self) -> dict[str, Any]:
+        """For the metadata of a file, in JSON; of a metric that a file cannot hold its name."""
+        return {"unsaved": repr(self)}
 
     @property
     def is_euclidean(self) -> bool:
