@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ..tensors import described
 from ..transport import Problem, make_problem, within_range
-from ..transport.costs import in_coordinates, term_key
+from ..transport.costs import term_key
 from . import options
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .kernels import Function, Gaussian, Kernel, KernelFunction, Laplace, Power, within
@@ -33,7 +33,7 @@ from .options import (
     warn_if_beyond,
     with_blur,
 )
-from .wasserstein import as_pair
+from .wasserstein import as_pair, by_coordinates
 
 KERNELS: dict[KernelName, Callable[[float], Kernel]] = {"gaussian": Gaussian, "laplace": Laplace}
 RELATIVE_BLUR = 1.0  # of the scale of the samples, where no blur is given: the median heuristic
@@ -277,7 +277,7 @@ def _evaluate(
         return Solved(value, Discrepancy(value, of_points - at_points, -at_samples, blur, extent(checked)), derivatives)
 
     x, y, *weights = as_pair(name, *measures)
-    return attach(name, solve, *in_coordinates(cost, name, x, y), *weights)
+    return attach(name, solve, *by_coordinates(cost, name, x, y), *weights)
 
 
 def _difference(own: Tensor | None, cross: Tensor | None) -> Tensor | None:

@@ -16,13 +16,12 @@ from torch import Tensor
 
 from ..errors import DriftWarning, warn_user
 from ..transport import Cost
-from ..transport.costs import in_coordinates
 from ..transport.passes import EngineName
 from ..transport.ranks import as_ranks, engine_on, problem_on, told_to
 from ..transport.stream import Followed, Memory, follow, see
 from .envelope import Derivatives, Inputs, Needed, Solved, attach, position_gradients
 from .options import CostChoice, CostPower, Forgetting, Group, Options
-from .wasserstein import as_pair
+from .wasserstein import as_pair, by_coordinates
 
 CALL = "CoresetLoss(online=True)"
 
@@ -87,7 +86,7 @@ def stream_value(
     agreed = {"forgetting": settings.forgetting, "engine": settings.engine}
     with told_to(ranks, CALL):
         *rows, b, a = as_pair(CALL, points, samples, point_weights, sample_weights)
-        x, y = in_coordinates(settings.cost, CALL, *rows)
+        x, y = by_coordinates(settings.cost, CALL, *rows)
         inputs = (x, y, b, a)
 
     def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:

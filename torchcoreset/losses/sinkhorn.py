@@ -22,14 +22,14 @@ from ..deterministic import column_medians
 from ..errors import ConvergenceWarning, warn_user
 from ..tensors import described
 from ..transport import Problem, Status, as_cost, check_start, distances, make_problem, weighted_median, within_range
-from ..transport.costs import in_coordinates, term_key
+from ..transport.costs import term_key
 from ..transport.entropic import ENGINES, Entropic, geomloss_entropic, self_entropic, solve_entropic
 from ..transport.passes import EngineName
 from . import options
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .memory import CachedSelfTerm
 from .options import Backend, DivergenceSettings, Measures
-from .wasserstein import as_pair
+from .wasserstein import as_pair, by_coordinates
 
 RELATIVE_BLUR = 0.05  # of the scale of the samples, where no blur is given
 MAX_STEPS = 100  # passes of "newton"; beyond them a plan is returned as it is, with its marginal error
@@ -235,7 +235,7 @@ class SinkhornSettings(DivergenceSettings[SinkhornResult]):
             return Solved(value, terms.result(value), terms.derivatives)
 
         points, rows, *weights = as_pair("sinkhorn_divergence", *measures)
-        points, rows = in_coordinates(self.cost, "sinkhorn_divergence", points, rows)
+        points, rows = by_coordinates(self.cost, "sinkhorn_divergence", points, rows)
         value, result = attach("sinkhorn_divergence", solve, points, rows, *weights)
         return value, result
 

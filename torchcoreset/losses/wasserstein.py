@@ -9,10 +9,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from ..outside_compile import outside_compile
 from ..tensors import real_tensor
 from ..transport import EXACT_GAP, Status, Transport, TransportBatch, is_choice, report_unconverged, solve
 from ..transport.batched import broadcast, is_batch, make_problems, refuse_choices, refuse_group, solve_each
-from ..transport.costs import Cost, check_euclidean, measured
+from ..transport.costs import Cost, check_euclidean, in_coordinates, measured
 from ..transport.passes import EngineName
 from ..transport.ranks import as_ranks, solve_on, told_to
 from .envelope import Inputs, Solved, attach, solved_by_plan, solved_by_plans
@@ -125,7 +126,7 @@ class WassersteinSettings(DivergenceSettings[Transport | TransportBatch]):
             x, y, b, a = as_inputs(points, samples, None if chosen is not None else point_weights, sample_weights)
             if self.group is not None:
                 check_euclidean(self.cost, "a group")
-            power, x, y = measured(self.cost, self.p, x, y)
+            power, x, y = by_cost(self.cost, self.p, x, y)
             inputs = (x, y, b, a)
             batched = is_batch(*inputs[:2])
             if batched:
@@ -171,6 +172,18 @@ def as_inputs(points: Any, samples: Any, point_weights: Any, sample_weights: Any
     if not x.is_floating_point():
         raise ValueError(f"points: got dtype {x.dtype}; expected a floating type. Convert them with .float().")
     return x, y, as_vector(point_weights, "point_weights"), as_vector(sample_weights, "sample_weights")
+
+
+@outside_compile
+def by_cost(cost: Any, p: float, x: Tensor, y: Tensor) -> tuple[float | Cost, Tensor, Tensor]:
+    """As `measured`, and not for a compiler, whose graph would break at each check."""
+    return measured(cost, p, x, y)
+
+
+@outside_compile
+def by_coordinates(cost: Any, call: str, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """The same as `in_coordinates`."""
+    return in_coordinates(cost, call, x, y)
 
 
 def as_pair(call: str, points: Any, samples: Any, point_weights: Any, sample_weights: Any) -> Inputs:

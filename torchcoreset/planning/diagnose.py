@@ -12,9 +12,10 @@ from ..coresets import BuildResult
 from ..deterministic import mass_by_cell
 from ..guarantees import Certificate
 from ..modes import solver_modes
-from ..sources import as_source, make_generator
+from ..sources import Scaling, as_source, make_generator
 from ..tensors import check_count
-from ..transport import Problem, Status, as_table, make_problem, solve
+from ..transport import Cost, Problem, Status, as_table, make_problem, solve
+from ..transport.costs import measured
 from ..transport.passes import LaguerreCells, make_engine
 
 LEVELS = ("fine", "note", "warning")
@@ -77,7 +78,8 @@ def doctor(
 ) -> Report:
     """Diagnose a coreset: status, cell masses, empty cells, duplicates, tails, precision, scales.
 
-    Solves one transport between the points and samples of the source.
+    Solves one transport between the points and samples of the source, in the units and by the distance that the points
+    were built for.
 
     Args:
         result: a `BuildResult`, or a `Coreset`; the first also has a status to report on.
@@ -111,7 +113,8 @@ def doctor(
         raise TypeError(f"certificate: got {type(certificate).__name__}; expected a Certificate, from tc.certify.")
     rows, mass = as_source(source).materialize(samples, make_generator(seed))
     with solver_modes():
-        problem = make_problem(points, rows.to(points.device), power, weights, mass)
+        cost, points, rows = _measured(result, power, points, rows.to(points.device))
+        problem = make_problem(points, rows, cost, weights, mass)
         found = solve(problem, tolerance=1e-3, exact=False, start=None, max_steps=100)
         cells = make_engine(problem, "auto").hard(found.potential)
     findings = [] if built is None else [_status(built)]
@@ -138,6 +141,15 @@ def _read(result: Any) -> tuple[Tensor, Any]:
             "Put bare points into one: tc.Coreset(points)."
         )
     return as_table(points, "result"), weights
+
+
+def _measured(result: Any, p: float, points: Tensor, rows: Tensor) -> tuple[float | Cost, Tensor, Tensor]:
+    """Cost, points and rows in the units, or the coordinates, of the distance that the points are for."""
+    held = getattr(result, "coreset", result)
+    scaling: Scaling | None = getattr(held, "scaling", None)
+    if scaling is not None:
+        points, rows = scaling.apply(points), scaling.apply(rows)
+    return measured(getattr(held, "cost", None), p, points, rows)
 
 
 def _status(built: BuildResult) -> Finding:

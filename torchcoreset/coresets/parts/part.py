@@ -97,6 +97,11 @@ def _read(item: Any, name: str) -> Part:
     held = weighted_points(item)
     if held is None:
         raise TypeError(f"{name}: got {type(item).__name__}; expected {KINDS}.")
+    if held.cost is not None:
+        raise ValueError(
+            f"{name}: got a coreset for distances by {held.cost!r}; expected the Euclidean one, which the bound of a "
+            "merge is for. Merge tc.Coreset(points, weights) of each, or build on the rows of all."
+        )
     labeled = item if isinstance(item, LabeledCoreset) else getattr(item, "labeled", None)
     check_finite(held.points, name)
     b = normalised(held.weights, len(held.points), f"{name}.weights", held.points.device)
