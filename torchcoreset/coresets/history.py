@@ -85,12 +85,13 @@ class BuildResult:
 
     @property
     def distance(self) -> float:
-        """W_p between the coreset and the samples, rooted, in the unit of the data, or of `scale`."""
+        """W_p between the coreset and the samples, rooted, in the unit of the data, or of `scale` or `cost`."""
         return as_cost(self.p).root(self.transport.value)
 
     def __repr__(self) -> str:
         gap, steps = f"gap={self.transport.gap:.1e}", f"steps={len(self.history)}"
-        distance = f"W_{self.p:g}={self.distance:.6g}{in_words(self.coreset.scaling)}"
+        unit = in_words(self.coreset.scaling) if self.coreset.cost is None else f" {self.coreset.cost.unit}"
+        distance = f"W_{self.p:g}={self.distance:.6g}{unit}"
         if self.discrepancy is not None:
             distance = f"{self.divergence}={self.discrepancy.value:.6g}, {distance}"
         return described(self, f"{self.coreset.size} points, {distance}", gap, steps, status="")
