@@ -9,25 +9,27 @@ from pathlib import Path
 
 import pytest
 
+import torchcoreset
 from tests.processes import run
+from torchcoreset import public
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "torchcoreset"
 PACKAGE = ROOT / NAME
 
 # What all layers stand on.
-GROUND = ("errors", "tensors", "archives", "deterministic", "modes")
+GROUND = ("errors", "names", "tensors", "archives", "deterministic", "modes")
 # Each layer, and the layers below it that it may import; a layer may always import itself.
 MAY_IMPORT = {
     "errors": set(),
-    "tensors": set(),
-    "archives": set(),
+    "names": set(),
+    "tensors": {"errors"},
+    "archives": {"errors"},
     "deterministic": set(),
     "modes": set(),
-    "outside_compile": set(),
     "sources": {*GROUND},
     "transport": {*GROUND},
-    "losses": {*GROUND, "outside_compile", "sources", "transport"},
+    "losses": {*GROUND, "sources", "transport"},
     "coresets": {*GROUND, "sources", "transport", "losses"},
     # What certifies does not see the losses and loops that it certifies.
     "guarantees": {*GROUND, "sources", "transport"},
@@ -74,7 +76,7 @@ ROOMS_MAY_IMPORT = {
 }
 MOST_FILES = 9  # of a folder, beside its __init__
 # The public face stands on top of all layers; inside the package, only app may import it.
-TOP = {"__init__", "__main__"}
+TOP = {"__init__", "__main__", "public"}
 
 # Installed or not, none of these may be imported with the library: they are slow, optional or both.
 HEAVY = [
@@ -366,7 +368,7 @@ def heavy():
     return {{name for name in {HEAVY!r} if name in sys.modules}}
 
 before, loaded = state(), heavy()
-import {NAME}
+from {NAME} import *
 after = state()
 problems = [f"changes the {{key}}" for key in before if before[key] != after[key]]
 problems += [f"imports {{name}}" for name in sorted(heavy() - loaded)]
@@ -377,3 +379,12 @@ print("; ".join(problems))
 @pytest.mark.slow
 def test_importing_the_library_changes_nothing_else() -> None:
     assert run(PROBE).strip() == ""
+
+
+def test_all_public_names_are_found_lazily() -> None:
+    assert public.__all__ == sorted(public.__all__)
+    assert all(getattr(torchcoreset, name) is getattr(public, name) for name in public.__all__)
+    assert {*public.__all__, "__version__"} <= {*dir(torchcoreset)}
+    assert callable(torchcoreset.transport), "the folder of this name is imported, too"
+    with pytest.raises(AttributeError, match="has no attribute 'transprot'"):
+        _ = torchcoreset.transprot

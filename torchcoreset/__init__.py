@@ -1,64 +1,46 @@
 """A few points that stand in for a distribution you can only sample, with a number that says how well."""
 
-from typing import Any
+from __future__ import annotations
 
-from . import costs
-from .coresets import (
-    BuildResult,
-    Comparison,
-    Coreset,
-    LabeledCoreset,
-    MergeBound,
-    MergeResult,
-    PartBound,
-    Step,
-    build_coreset,
-    build_labeled_coreset,
-    compare_divergences,
-    merge,
-)
-from .errors import ConvergenceError, ConvergenceWarning, DriftWarning, RankError
-from .guarantees import (
-    Certificate,
-    ExpectationError,
-    OptimalityBound,
-    PushforwardCertificate,
-    certify,
-    certify_pushforward,
-    expectation_error,
-    lipschitz_constant,
-    optimality_bound,
-)
-from .losses import CoresetLoss, Discrepancy, SinkhornResult, energy_distance, mmd, sinkhorn_divergence, wasserstein
-from .planning import Preflight, Report, SizeResult, doctor, preflight, size_for
-from .sources import Pushforward, Source, Table, as_source, hold_out, read_table
-from .transport import (
-    Coupling,
-    CouplingBatch,
-    Status,
-    StreamStatus,
-    StreamTransport,
-    Transport,
-    TransportBatch,
-    transport,
-)
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "BuildResult", "Certificate", "Comparison", "ConvergenceError", "ConvergenceWarning", "Coreset", "CoresetLoss",
-    "Coupling", "CouplingBatch", "Discrepancy", "DriftWarning", "ExpectationError", "LabeledCoreset", "MergeBound",
-    "MergeResult", "OptimalityBound", "PartBound", "Preflight", "Pushforward", "PushforwardCertificate", "RankError",
-    "Report", "SinkhornResult", "SizeResult", "Source", "Status", "Step", "StreamStatus", "StreamTransport", "Table",
-    "Transport", "TransportBatch", "as_source", "build_coreset", "build_labeled_coreset", "certify",
-    "certify_pushforward", "compare_divergences", "costs", "doctor", "energy_distance", "expectation_error", "hold_out",
-    "lipschitz_constant", "merge", "mmd", "optimality_bound", "preflight", "read_table", "sinkhorn_divergence",
-    "size_for", "transport", "wasserstein",
-]  # fmt: skip
+if TYPE_CHECKING:
+    from .public import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:
-    """`__version__`, looked up when it is asked for, of what is installed."""
+    """A public name. The first that is used imports all of them.
+
+    With them comes torch, which takes a second that the help of the command line can do without.
+    """
     if name == "__version__":
         from importlib.metadata import version
 
         return version("torchcoreset")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "__all__" or not name.startswith("_"):  # tools ask modules for many such names
+        public = import_module(".public", __name__)
+        globals().update({known: getattr(public, known) for known in public.__all__}, __all__=public.__all__)
+    try:
+        return globals()[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__getattr__("__all__"), "__version__"})
+
+
+class _Package(ModuleType):
+    """A package in which `transport` is the function, also after the folder of that name has been imported.
+
+    Python binds an imported folder to its name in the package, where it would hide the function.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value.transport if name == "transport" and isinstance(value, ModuleType) else value)
+
+
+sys.modules[__name__].__class__ = _Package

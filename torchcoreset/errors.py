@@ -65,5 +65,23 @@ def warn_user(warning: Warning) -> None:
 def nearest(word: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown word: the known word that was probably meant, or all of them."""
     words = list(known)
-    close = difflib.get_close_matches(word, words, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else f"; expected one of {', '.join(words)}."
+    return meant(word, words) or f"; expected one of {', '.join(words)}."
+
+
+def meant(word: Any, known: Iterable[Any], end: str = "") -> str:
+    """The end of a message about an unknown word: the known word that was probably meant, or `end` if none is near.
+
+    Example:
+        >>> meant("gradeint", ["sgd", "gradient"]), meant("newton", ["sgd", "gradient"], end=".")
+        ("; did you mean 'gradient'?", '.')
+    """
+    close = difflib.get_close_matches(str(word), [str(one) for one in known], n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else end
+
+
+def no_file(name: str | os.PathLike[str]) -> str:
+    """A message about a file that is not there, with the one in its folder that was probably meant."""
+    path = os.fspath(name)
+    folder, base = os.path.split(path)
+    beside = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
+    return f"there is no file {path!r}{meant(base, beside, '.')}"

@@ -1,11 +1,16 @@
-"""The modes of torch that a solve must not inherit from its caller."""
+"""The modes of torch that a solve must not inherit from its caller, and torch.compile, which must not trace it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 import torch
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
 def solver_modes() -> AbstractContextManager[None]:
@@ -31,3 +36,19 @@ def _autocasts(*devices: str) -> bool:
 
 def _no_autocast(device: str) -> AbstractContextManager[object]:
     return torch.autocast(device, enabled=False) if _autocasts(device) else nullcontext()
+
+
+def outside_compile(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """The function, which a compiled caller leaves for and comes back from: one graph break.
+
+    Traced, a solver falls into a hundred graphs, which take minutes to compile and are compiled again for other sizes.
+    `torch.compiler.disable` around every call would import the compiler, a second, with the first eager one.
+    """
+
+    @wraps(function)
+    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        if not torch.compiler.is_compiling():
+            return function(*args, **kwargs)
+        return torch.compiler.disable(function)(*args, **kwargs)  # type: ignore[no-any-return, no-untyped-call]
+
+    return call

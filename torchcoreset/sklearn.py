@@ -23,9 +23,10 @@ except ImportError as error:  # pragma: no cover
         "torchcoreset.sklearn needs scikit-learn 1.6 or newer: pip install 'torchcoreset[sklearn]'."
     ) from error
 
-from .coresets import CellSizes, Init, build_coreset
+from .coresets import CellSizes, build_coreset
 from .coresets.start import separated, start_points
 from .losses import CoresetLoss
+from .names import Init
 from .sources import as_source
 from .transport import DISTANCE, make_problem, transport
 from .transport.passes import make_engine

@@ -32,6 +32,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from .errors import meant
+
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 LISTS = (list, tuple, deque)
 NUMBERS = frozenset((bool, int, float))
@@ -196,7 +198,9 @@ def check_count(count: Any, name: str, expected: str = "a positive integer") -> 
 def check_name(name: Any, option: str, known: Collection[str]) -> None:
     """Raise ValueError unless the name that an option got is one of the known ones."""
     if name not in known:
-        raise ValueError(f"{option}: got {name!r}; expected one of {', '.join(map(repr, known))}.")
+        raise ValueError(
+            f"{option}: got {name!r}; expected one of {', '.join(map(repr, known))}{meant(name, known, '.')}"
+        )
 
 
 def check_finite(

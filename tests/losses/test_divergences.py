@@ -19,7 +19,7 @@ from tests.data import normal32 as normal
 from torchcoreset.losses import sinkhorn
 from torchcoreset.losses.coreset_loss import DIVERGENCES
 from torchcoreset.losses.online import OnlineSettings
-from torchcoreset.losses.options import Divergence
+from torchcoreset.names import Divergence
 from torchcoreset.testing import E1
 
 OPTIONS = {

@@ -6,16 +6,17 @@
 whole or not at all; `progress` is a bar.
 """
 
+from ..archives import labels_of, read_arrays
+from ..names import Algorithm, Allocation, Init
 from .atomic import remove, replacing
-from .build import DEFAULT_STEPS, Algorithm, build_coreset
+from .build import DEFAULT_STEPS, build_coreset
 from .cell_sizes import CellSizes
 from .compare import Comparison, compare_divergences
 from .coreset import Coreset
-from .files import labels_of, read_arrays, write_arrays
+from .files import write_arrays
 from .history import BuildResult, Step
-from .labeled import Allocation, LabeledCoreset, allocate, build_labeled_coreset
+from .labeled import LabeledCoreset, allocate, build_labeled_coreset
 from .parts import MergeBound, MergeResult, PartBound, merge
-from .start import Init
 
 __all__ = [
     "DEFAULT_STEPS", "Algorithm", "Allocation", "BuildResult", "CellSizes", "Comparison", "Coreset",

@@ -12,7 +12,8 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import Parameter
 
-from ..losses import Backend, CoresetLoss, Divergence, check_blur
+from ..losses import CoresetLoss, check_blur
+from ..names import Backend, Divergence
 from ..sources import as_source, make_generator, once
 from ..tensors import check_count, check_finite, described
 from ..transport import DISTANCE, as_table, data_scale, transport

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
-from ..archives import wide
+from ..archives import read_arrays, wide
+from ..names import Init
 from ..sources import BATCH_SIZE, Scaling, apply_network, as_source, fingerprint_of, make_generator
 from ..tensors import check_count, check_finite, normalised, real_tensor
 from ..transport import as_table
 from ..transport.costs import Metric, metric_of
-from .files import read_arrays, write_arrays
-from .start import Init, check_size, start_points
+from .files import write_arrays
+from .start import check_size, start_points
 
 if TYPE_CHECKING:
     import pandas

@@ -13,35 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..archives import FORMATS, read_archive, require_safetensors, wide
+from ..archives import require_safetensors, suffix_of, wide
 from .atomic import replacing
-
-# Of a coreset; what else a file holds is not read.
-NAMES = ("points", "weights", "labels", "metadata", "built_on", "scaling", "cost")
-
-
-def read_arrays(path: str | Path) -> dict[str, Any]:
-    """Arrays or tensors of a coreset by name, on the CPU, and text as it is.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        ImportError: safetensors is not installed.
-        ValueError: another suffix, a damaged file, or one that holds anything but plain arrays, tensors and text.
-    """
-    path, suffix = Path(path), _suffix(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"path: there is no file {path}.")
-    try:
-        return read_archive(path, NAMES)
-    except ImportError:
-        raise
-    except Exception as error:  # zip, zlib, pickle, numpy and torch raise errors of many kinds for a damaged file
-        # torch's text goes on to advise trusting the file, which is no advice.
-        text = "" if suffix == ".pt" else f" ({error})"
-        raise ValueError(
-            f"path: {path} is not a {suffix} file of plain arrays{text}; expected a file by Coreset.save, whole, "
-            "without pickled objects."
-        ) from error
 
 
 def write_arrays(
@@ -52,7 +25,7 @@ def write_arrays(
     Labels, if there are any, are numbers or text, one for each point. Text is an array of text in a .npz file, a list
     in a .pt file, and JSON in the header of a .safetensors file.
     """
-    path, suffix = Path(path), _suffix(path)
+    path, suffix = Path(path), suffix_of(path)
     if suffix == ".safetensors":
         require_safetensors()
     held = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -75,26 +48,6 @@ def write_arrays(
         beside.write_bytes(content.getbuffer())
 
 
-def labels_of(arrays: Mapping[str, Any]) -> NDArray[Any] | None:
-    """The labels among what `read_arrays` found, numbers or text; None if there are none."""
-    labels = arrays.get("labels")
-    if isinstance(labels, str):  # of a .safetensors file
-        try:
-            labels = json.loads(labels)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(
-                "path: the labels of the file are not a list in JSON; expected one label a point."
-            ) from error
-    return None if labels is None else np.asarray(labels)
-
-
 def _array(tensor: Tensor) -> NDArray[Any]:
     array: NDArray[Any] = (wide(tensor) if tensor.is_floating_point() else tensor).numpy()
     return array
-
-
-def _suffix(path: str | Path) -> str:
-    suffix = Path(path).suffix.lower()
-    if suffix not in FORMATS:
-        raise ValueError(f"path: got {path}; expected a file name that ends in .pt or .npz, or .safetensors.")
-    return suffix

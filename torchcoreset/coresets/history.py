@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from ..losses import Discrepancy, Divergence, SinkhornResult
+from ..losses import Discrepancy, SinkhornResult
+from ..names import Divergence
 from ..sources import in_words
 from ..tensors import described
 from ..transport import Status, Transport, as_cost

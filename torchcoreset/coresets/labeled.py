@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -14,18 +14,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import TensorDataset
 
+from ..archives import labels_of, read_arrays
+from ..names import Algorithm, Allocation, Init
 from ..sources import Scale, Scaling, as_source
 from ..tensors import check_count, check_name, described
 from ..transport import is_choice
 from ..transport.passes import EngineName
-from .build import Algorithm, build_coreset, renamed_keep
+from .build import build_coreset, renamed_keep
 from .coreset import Coreset
-from .files import labels_of, read_arrays
 from .history import BuildResult, Step
 from .rows import RowChoice
-from .start import Init, check_size
-
-Allocation = Literal["proportional", "equal"]
+from .start import check_size
 
 
 @dataclass(frozen=True, repr=False)

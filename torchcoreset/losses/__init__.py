@@ -8,11 +8,12 @@ online          a batch of a stream, at a running potential
 coreset_loss    any of them as a module with memory
 """
 
+from ..names import Backend, Divergence, KernelName
 from .coreset_loss import CoresetLoss, LossResult, make_settings
 from .discrepancy import Discrepancy, energy_distance, mmd
 from .envelope import position_gradients
 from .memory import CachedSelfTerm
-from .options import Backend, Divergence, DivergenceSettings, KernelName, check_blur
+from .options import DivergenceSettings, check_blur
 from .sinkhorn import SinkhornResult, sinkhorn_divergence
 from .wasserstein import wasserstein
 

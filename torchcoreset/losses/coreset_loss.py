@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor, nn
 
-from ..modes import solver_modes
-from ..outside_compile import outside_compile
+from ..modes import outside_compile, solver_modes
+from ..names import Backend, Divergence, KernelName
 from ..tensors import check_name
 from ..transport import Transport, TransportBatch
 from ..transport.batched import BATCH, PAIR, shape_of
@@ -25,7 +25,7 @@ from .discrepancy import Discrepancy, EnergySettings, MMDSettings
 from .kernels import KernelFunction
 from .memory import CachedSelfTerm
 from .online import MemoryBuffers, OnlineSettings, report, stream_value
-from .options import Backend, Divergence, DivergenceSettings, KernelName
+from .options import DivergenceSettings
 from .sinkhorn import SinkhornResult, SinkhornSettings
 from .wasserstein import WassersteinSettings
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from torch import Tensor
 
+from ..names import KernelName
 from ..tensors import described
 from ..transport import Problem, make_problem, within_range
 from ..transport.costs import term_key
@@ -23,16 +24,7 @@ from . import options
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .kernels import Function, Gaussian, Kernel, KernelFunction, Laplace, Power, within
 from .memory import CachedSelfTerm
-from .options import (
-    DivergenceSettings,
-    KernelName,
-    Measures,
-    blur_length,
-    check_one_blur,
-    extent,
-    warn_if_beyond,
-    with_blur,
-)
+from .options import DivergenceSettings, Measures, blur_length, check_one_blur, extent, warn_if_beyond, with_blur
 from .wasserstein import as_pair, by_coordinates
 
 KERNELS: dict[KernelName, Callable[[float], Kernel]] = {"gaussian": Gaussian, "laplace": Laplace}

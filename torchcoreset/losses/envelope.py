@@ -22,8 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..modes import solver_modes
-from ..outside_compile import outside_compile
+from ..modes import outside_compile, solver_modes
 from ..transport import Cost, Coupling, Problem, Transport, TransportBatch
 
 Inputs = tuple[Tensor, Tensor, "Tensor | None", "Tensor | None"]  # points, samples and the weights of both

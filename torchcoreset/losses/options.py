@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from ..errors import warn_user
-from ..outside_compile import outside_compile
+from ..modes import outside_compile
+from ..names import KernelName
 from ..tensors import check_count, check_name, is_real
 from ..transport import Problem, check_power, check_tolerance, check_trim, data_scale, diameter
 from ..transport.costs import as_metric
@@ -66,9 +67,6 @@ def check_one_blur(blur: float | None, relative_blur: float | None) -> None:
         )
 
 
-Divergence = Literal["wasserstein", "sinkhorn", "energy", "mmd"]
-Backend = Literal["geomloss", "newton"]
-KernelName = Literal["gaussian", "laplace"]
 LENGTHS = (LEAST_BLUR, 1 / LEAST_BLUR, "()", f"a positive, finite number, {LEAST_BLUR} to {1 / LEAST_BLUR}")
 check_blur = Between("blur", *LENGTHS)
 

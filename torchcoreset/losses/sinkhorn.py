@@ -20,6 +20,7 @@ from torch import Tensor
 
 from ..deterministic import column_medians
 from ..errors import ConvergenceWarning, warn_user
+from ..names import Backend
 from ..tensors import described
 from ..transport import Problem, Status, as_cost, check_start, distances, make_problem, weighted_median, within_range
 from ..transport.costs import term_key
@@ -28,7 +29,7 @@ from ..transport.passes import EngineName
 from . import options
 from .envelope import Derivatives, Inputs, Needed, Solved, attach
 from .memory import CachedSelfTerm
-from .options import Backend, DivergenceSettings, Measures
+from .options import DivergenceSettings, Measures
 from .wasserstein import as_pair, by_coordinates
 
 RELATIVE_BLUR = 0.05  # of the scale of the samples, where no blur is given

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from ..outside_compile import outside_compile
+from ..modes import outside_compile
 from ..tensors import real_tensor
 from ..transport import EXACT_GAP, Status, Transport, TransportBatch, is_choice, report_unconverged, solve
 from ..transport.batched import broadcast, is_batch, make_problems, refuse_choices, refuse_group, solve_each

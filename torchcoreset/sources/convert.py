@@ -9,9 +9,10 @@ from torch.distributions import Distribution
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from ..errors import warn_user
+from ..names import WeightsAre
 from ..tensors import LISTS, is_array, weighted_points
 from .batches import LoaderSource, RowBatches, StreamSource
-from .files import Roles, Table, WeightsAre, held_by_name, is_key, is_table, table_of
+from .files import Roles, Table, held_by_name, is_key, is_table, table_of
 from .layout import Key, Layout
 from .rows import float_tensor, is_rows
 from .rows import is_table as is_table_of_numbers

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
+from ..names import ScaleName as How
 from ..tensors import check_name, float_tensor, weighted_points
 from .batches import StreamSource
 from .convert import as_source
@@ -22,7 +23,6 @@ NORMAL_QUARTILES = 1.3489795003921634  # between the quartiles of N(0, 1), so th
 CONSTANT = 1e-12  # of the mean; a column that spreads less is constant up to rounding, and keeps its unit
 FLAT = 1e-7  # of the widest direction; one that is narrower is rounding of the covariance, and keeps its unit
 
-How = Literal["standard", "robust", "whiten"]
 
 UNITS = {
     "standard": "standard deviations of the columns",

@@ -5,6 +5,6 @@ which samples (`descents`).
 """
 
 from .build import build_coreset
-from .settings import DEFAULT_STEPS, Algorithm, renamed_keep
+from .settings import DEFAULT_STEPS, renamed_keep
 
-__all__ = ["DEFAULT_STEPS", "Algorithm", "build_coreset", "renamed_keep"]
+__all__ = ["DEFAULT_STEPS", "build_coreset", "renamed_keep"]

@@ -10,6 +10,7 @@ from torch import Generator, Tensor
 
 from ...losses import Backend, Divergence, KernelName
 from ...modes import solver_modes
+from ...names import Algorithm, Init
 from ...sources import Scale, as_source, fingerprint_of, make_generator, units_of
 from ...transport import Status, Transport, as_cost, report_unconverged
 from ...transport.passes import EngineName, check_engine
@@ -19,10 +20,9 @@ from ..coreset import Coreset
 from ..history import BuildResult, Step
 from ..progress import ProgressBar
 from ..samples import load, load_part
-from ..start import Init, Start, check_size
+from ..start import Start, check_size
 from .descents import FINEST, Method, Placed, most_samples, placed_on, rows_near, stream_placed
 from .settings import (
-    Algorithm,
     alike,
     check_group,
     check_settings,

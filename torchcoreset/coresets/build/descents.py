@@ -11,6 +11,7 @@ from torch.nn import Parameter
 
 from ...errors import warn_user
 from ...losses import CoresetLoss, Discrepancy, DivergenceSettings, SinkhornResult
+from ...names import Algorithm
 from ...sources import Source, SourceExhausted
 from ...tensors import wide_enough
 from ...transport import DISTANCE, FREE, Status, as_cost, as_table
@@ -21,7 +22,6 @@ from ..algorithms import Objective, OptimizerFactory, Run, averaging, fixed_poin
 from ..rows import Eligible, search
 from ..samples import SAMPLES_PER_POINT, LoadedSamples, loaded_rows
 from ..start import Start, descended, relocated, separated
-from .settings import Algorithm
 from .space import Space
 
 COARSE = 50  # samples a point on which points move before they do on all samples; of fewer than twice as many, all

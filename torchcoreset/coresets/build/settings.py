@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from torch import Generator
 
 from ...errors import warn_user
 from ...losses import Divergence, DivergenceSettings, make_settings
+from ...names import Algorithm
 from ...tensors import check_count, check_name, is_real, real_tensor
 from ...transport import as_table, check_trim, is_choice
 from ...transport.ranks import fingerprint
@@ -17,7 +18,6 @@ from ..algorithms import OptimizerFactory
 from ..rows import RowChoice
 from .space import Space
 
-Algorithm = Literal["auto", "fixed_point", "sgd", "gradient"]
 DEFAULT_STEPS: dict[Algorithm, int] = {"auto": 300, "fixed_point": 300, "sgd": 1000, "gradient": 300}
 
 

@@ -12,13 +12,13 @@ from torch import Generator, Tensor
 
 from ...errors import warn_user
 from ...modes import solver_modes
+from ...names import Init
 from ...tensors import LISTS, normalised, real_tensor
 from ...transport import Cost, Transport, as_cost, transport
 from ...transport.passes import EngineName
 from ..build import build_coreset
 from ..coreset import Coreset
 from ..labeled import LabeledCoreset, build_labeled_coreset
-from ..start import Init
 from .bound import MergeBound, PartBound, bound_of, rounding
 from .part import Part, in_units, measured, power_of, read_parts
 from .result import MergeResult

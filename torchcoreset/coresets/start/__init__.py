@@ -1,6 +1,7 @@
 """Where points begin: drawn (`draw`), annealed, arranged by weight, or the best of several (`restarts`)."""
 
-from .draw import Init, check_size, pool_size, repeat_to, separated, start_points
+from ...names import Init
+from .draw import check_size, pool_size, repeat_to, separated, start_points
 from .relocation import descended, relocated
 from .restarts import Start, default_restarts
 

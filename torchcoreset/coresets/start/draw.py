@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import torch
 from torch import Generator, Tensor
 
 from ...deterministic import column_medians, running_sum
+from ...names import Init
 from ...sources import Source
 from ...tensors import check_count, check_finite, check_name, normalised
 from ...transport import Cost, as_cost, as_marginals, is_choice
@@ -16,7 +17,6 @@ from ...transport.passes import chunk_elements
 from .annealing import deterministic_annealing, mass_constrained_annealing
 from .arrangement import differ, order_on_line, placed
 
-Init = Literal["annealed", "random", "kmeans++"]
 POOL = 20  # samples a point among which k-means++ chooses
 ANNEALED = 500  # samples a point on which random points are annealed, up to ANNEALED_ELEMENTS
 ANNEALED_ELEMENTS = 500_000  # samples times points beyond which there are fewer, down to POOL a point

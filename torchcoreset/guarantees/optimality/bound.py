@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import torch
 from torch import Generator, Tensor
 
 from ...modes import solver_modes
+from ...names import BoundMethod as Method
 from ...sources import Pushforward, Scale, Scaling, Source, as_source, make_generator, permutation, scaled
 from ...tensors import check_count, check_finite, check_name, normalised, span
 from ...transport import Cost, as_cost, as_marginals, is_choice
@@ -25,8 +26,6 @@ from .population import halves, pair_moments, warn_of_tails
 from .result import OptimalityBound
 from .rows import UNIT, Rows, distinct_rows
 from .semidefinite import STEPS, semidefinite_bound
-
-Method = Literal["auto", "line", "semidefinite", "shift", "pairs", "blocks"]
 
 FEW = 1500  # distinct rows up to which "auto" takes the semidefinite bound, within ten seconds
 WORK = 30 * 1000**3  # steps of it times rows^3 within that time

@@ -5,13 +5,14 @@ frames), `csv` with its `dialect`, `arrays` (NPY, HDF5, NPZ, PT). `columns` tell
 and makes rows of numbers; `source` draws from the blocks, and `table` puts all of it together.
 """
 
+from ...archives import pyarrow
+from ...names import DateUnit, WeightsAre
 from .arrays import NamedArrays, held_by_name
-from .columns import DateUnit, OneHot, Roles, is_key
+from .columns import OneHot, Roles, is_key
 from .dialect import Dialect
 from .formats import FORMATS, format_of
-from .reader import pyarrow
 from .source import BlockSource, FileSource
-from .table import Table, WeightsAre, is_table, names_of, read_table, table_of
+from .table import Table, is_table, names_of, read_table, table_of
 
 __all__ = [
     "FORMATS", "BlockSource", "DateUnit", "Dialect", "FileSource", "NamedArrays", "OneHot", "Roles", "Table",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...archives import names_in, read_archive, wide
-from ...errors import nearest
+from ...errors import nearest, no_file
 from .reader import Kind, Reader
 
 BLOCK_ELEMENTS = 1 << 16  # numbers of a block; larger ones would leave a sorted file less mixed in a pool
@@ -148,7 +148,7 @@ class NamedArrays:
             return None
         path = Path(data).expanduser()
         if not path.is_file():
-            raise FileNotFoundError(f"source: there is no file {str(data)!r}.")
+            raise FileNotFoundError(f"source: {no_file(data)}")
         return cls(path)
 
     def reader(self, key: str | None) -> ArrayReader:

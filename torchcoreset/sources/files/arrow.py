@@ -11,7 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from .reader import NUMBERS, Kind, Reader, pyarrow
+from ...archives import pyarrow
+from .reader import NUMBERS, Kind, Reader
 
 LAZY_ROWS = 1 << 14  # of a block, where the library leaves the choice
 

@@ -5,22 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ...archives import pyarrow
 from ...errors import nearest
+from ...names import DateUnit
 from ...tensors import check_name, check_whole
 from ..layout import Key
 from ..rows import float_tensor, shaped_rows
 from .arrays import ArrayReader
 from .arrow import kind_of
 from .dialect import is_number
-from .reader import NUMBERS, Reader, pyarrow
+from .reader import NUMBERS, Reader
 
-DateUnit = Literal["seconds", "hours", "days", "years"]
 SECONDS: dict[str, float] = {"seconds": 1.0, "hours": 3600.0, "days": 86400.0, "years": 365.2425 * 86400.0}
 TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # of a second, by Arrow's units of time
 MOST_CATEGORIES = 1000  # of a column; more are refused: each becomes a column of its own

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from ...archives import pyarrow
 from ...tensors import check_whole
 from .arrow import chosen, kinds_of
 from .dialect import Dialect, dialect_of, is_number, long_fields, opened_text, plain_number, widths_differ
-from .reader import NUMBERS, Reader, pyarrow
+from .reader import NUMBERS, Reader
 
 BLOCK = 1 << 20  # bytes; more where the first line is longer, and a later line that does not fit is an error
 _UNNAMED = re.compile(r"(Unnamed: \d+(\.\d+)*|__index_level_\d+__)?")  # what pandas and R make of row labels

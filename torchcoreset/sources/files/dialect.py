@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TextIO
 
-from .reader import pyarrow
+from ...archives import pyarrow
 
 HEAD = 1 << 16  # bytes of a file in which its dialect is looked for
 LOOKED_AT = 100  # lines of them

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from ...errors import nearest
+from ...errors import meant, no_file
 from .arrays import ARRAYS, npy_reader
 from .arrow import FeatherReader, ParquetReader
 from .csv import CsvReader
@@ -62,7 +62,8 @@ def reader_of(source: Any, dialect: Dialect) -> Reader:
     if unknown or (len(formats) > 1 and not formats <= set(TEXT)):
         found = ", ".join(sorted(formats))
         raise ValueError(
-            f"source: got {_shown(source)}, which ends in {found}; expected one of {', '.join((*FORMATS, *ARRAYS))}."
+            f"source: got {_shown(source)}, which ends in {found}; expected one of {', '.join((*FORMATS, *ARRAYS))}"
+            + meant(found, (*FORMATS, *ARRAYS), ".")
         )
     if formats & set(ARRAYS):
         raise ValueError(
@@ -107,10 +108,9 @@ def files_of(source: Any) -> list[tuple[Path, dict[str, Any]]]:
     if format_of(path) not in (*FORMATS, *ARRAYS) and not glob.has_magic(str(source)):
         raise ValueError(
             f"source: got the path {str(source)!r}; expected a file that ends in {', '.join((*FORMATS, *ARRAYS))}, or "
-            "a folder or pattern of such files."
+            f"a folder or pattern of such files{meant(path.suffix.lower(), (*FORMATS, *ARRAYS), '.')}"
         )
-    beside = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
-    raise FileNotFoundError(f"source: there is no file {str(source)!r}{nearest(path.name, beside) if beside else '.'}")
+    raise FileNotFoundError(f"source: {no_file(source)}")
 
 
 def _with_keys(files: Sequence[Path], folder: Path) -> list[tuple[Path, dict[str, Any]]]:

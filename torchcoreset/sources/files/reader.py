@@ -5,9 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from importlib import import_module
 from itertools import groupby
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -15,20 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
+from ...archives import pyarrow
 from ..randomness import permutation
 
 Kind = Literal["number", "whole", "bool", "vector", "text", "date", "other"]
 NUMBERS: set[Kind] = {"number", "whole", "bool"}  # which may stand for each other
-
-
-def pyarrow(module: str, name: str | Path) -> Any:
-    """A module of pyarrow, such as "pyarrow.csv", or an ImportError that says how to get it."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise ImportError(
-            f"source: reading {getattr(name, 'name', name)} needs pyarrow: pip install 'torchcoreset[files]'."
-        ) from error
 
 
 class Reader(abc.ABC):

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from ...errors import warn_user
+from ...names import DateUnit, WeightsAre
 from ...tensors import check_finite, check_name
 from ..layout import Key
 from ..tables import RandomAccessSource, RepeatedRows, TensorSource, fingerprint_of
 from .arrays import ArrayReader, InMemory, NamedArrays, held_by_name, is_lazy_array
 from .arrow import in_memory, is_lazy, lazy_reader, memory_reader
-from .columns import NOT_CHOSEN, DateUnit, OneHot, Roles, choose, counting, is_key, plain_array, rows_of, titles_of
+from .columns import NOT_CHOSEN, OneHot, Roles, choose, counting, is_key, plain_array, rows_of, titles_of
 from .dialect import Dialect
 from .formats import is_path, is_text, reader_of
 from .reader import Reader
 from .source import FileSource
 
-WeightsAre = Literal["importance", "counts"]
 SHOWN = 6  # names in a note; of more the number is said
 PLAIN = Dialect()
 
