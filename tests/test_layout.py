@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ast
 import functools
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import torchcoreset
@@ -71,8 +75,10 @@ ROOMS_MAY_IMPORT = {
     "guarantees/bounds": set(),
     "guarantees/evaluation": {"bounds"},
     "guarantees/optimality": {"bounds"},
-    "app/files": set(),
-    "app/commands": {"files"},
+    "app/settings": set(),
+    "app/stored": {"settings"},
+    "app/files": {"settings", "stored"},
+    "app/commands": {"files", "settings", "stored"},
 }
 MOST_FILES = 9  # of a folder, beside its __init__
 # The public face stands on top of all layers; inside the package, only app may import it.
@@ -379,6 +385,29 @@ print("; ".join(problems))
 @pytest.mark.slow
 def test_importing_the_library_changes_nothing_else() -> None:
     assert run(PROBE).strip() == ""
+
+
+# What the command line can do without torch, whose import alone takes a second.
+LIGHT = f"""
+import contextlib, io, sys
+import {NAME}
+from {NAME}.app import main
+for words in LINES:
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+        main(words.split())
+    assert "torch" not in sys.modules, words
+"""
+
+
+def test_help_needs_no_torch(tmp_path: Path) -> None:
+    pytest.importorskip("jsonargparse", reason="needs jsonargparse: pip install 'torchcoreset[cli]'")
+    from torchcoreset.app.commands import COMMANDS
+
+    lines = ["", "--help", "--version", *(f"{command} --help" for command in COMMANDS)]
+    np.savez(tmp_path / "c.npz", points=np.ones((3, 2)), weights=np.full(3, 1 / 3))
+    lines += ["info c.npz", "biuld"]
+    code = LIGHT.replace("LINES", repr(lines))
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
 
 
 def test_all_public_names_are_found_lazily() -> None:

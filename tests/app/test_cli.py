@@ -148,6 +148,82 @@ def test_push_through_a_network(folder, capsys):
     torch.testing.assert_close(tc.Coreset.load("image.npz").points.float(), expected, check_dtype=False)
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+def test_push_through_a_program(folder, capsys):
+    network = torch.nn.Linear(3, 2)
+    torch.jit.trace(network, torch.zeros(1, 3)).save("net.pt")
+    tc.Coreset(ROWS[:4]).save("c.npz")  # float64
+    assert ask(capsys, "push c.npz --network net.pt --data t.npy --out image.npz")[0] == 0
+    expected = network(torch.from_numpy(ROWS[:4]).float())
+    torch.testing.assert_close(tc.Coreset.load("image.npz").points, expected)
+
+
+@pytest.mark.slow  # torch.export takes a second to import
+def test_push_through_an_exported_program(folder, capsys):
+    network, example = torch.nn.Linear(3, 2), (torch.zeros(5, 3),)
+    rows = ({0: torch.export.Dim("rows")},)
+    torch.export.save(torch.export.export(network, example, dynamic_shapes=rows), "net.pt2")
+    torch.export.save(torch.export.export(network, example), "fixed.pt2")
+    tc.Coreset(ROWS[:4]).save("c.npz")
+    assert ask(capsys, "push c.npz --network net.pt2 --out image.npz")[0] == 0
+    expected = network(torch.from_numpy(ROWS[:4]).float())
+    torch.testing.assert_close(tc.Coreset.load("image.npz").points, expected)
+    assert main(["push", "c.npz", "--network", "fixed.pt2", "--out", "image2.npz"]) == 2
+    assert "takes 5 rows at a time; expected any number" in capsys.readouterr().err
+
+
+def test_random_rows_stand_beside_the_result(folder, capsys):
+    """Of the same number, on the same samples, by the same measure."""
+    line = "build t.npy -n 5 --standardise --samples 200 --trim 0.1 --point-weights free --restarts 1"
+    code, said = ask(capsys, line)
+    assert code == 0
+    job = tc.build_coreset(
+        torch.from_numpy(ROWS), 5, scale="standard", samples=200, trim=0.1, weights="free", restarts=1
+    )
+    scaled = job.coreset.scaling.apply(torch.from_numpy(ROWS))[job.row_numbers]
+    found = [
+        tc.transport(
+            tc.Coreset.from_source(scaled, 5, seed=seed).points.detach(), scaled, 2, "free", trim=0.1, tolerance=1e-2
+        ).value
+        ** 0.5
+        for seed in range(3)
+    ]
+    assert said["random_rows"]["distance"] == pytest.approx(np.mean(found))
+    assert said["random_rows"]["ratio"] == pytest.approx(np.mean(found) / said["distance"])
+    assert main([*line.split(), "--force"]) == 0
+    shown = capsys.readouterr().out
+    assert f"5 random rows: {np.mean(found):.6g}, {said['random_rows']['ratio']:.3g} times as far" in shown
+    assert "in standard deviations of the columns" in shown
+
+
+@pytest.mark.parametrize(("options", "power"), [("energy", 1), ("mmd --kernel laplace --blur 2", 2)])
+def test_other_divergences(folder, capsys, options, power):
+    code, said = ask(capsys, f"build t.npy -n 4 --standardise --samples 60 --steps 40 --divergence {options}")
+    name, *more = options.replace("--", "").split()
+    more = {"kernel": more[1], "blur": float(more[3])} if more else {}
+    rows, settings = torch.from_numpy(ROWS), {"scale": "standard", "samples": 60, "steps": 40}
+    expected = tc.build_coreset(rows, 4, divergence=name, **more, **settings)
+    torch.testing.assert_close(tc.Coreset.load("coreset.npz").points, expected.coreset.points)
+    assert (said["divergence"], said["p"], code) == (name, power, 0 if said["status"] == "converged" else 1)
+    assert said["value"] == pytest.approx(expected.discrepancy.value)
+    assert said["random_rows"]["ratio"] > 1
+    assert ask(capsys, "info coreset.npz")[1]["divergence"] == name
+
+
+@pytest.mark.parametrize("labels", ["", " --label kind", " --label kind --hold-out 0.5"])
+def test_rows_that_have_to_be_taken(folder, capsys, labels):
+    line = f"build t.csv -n 6 --columns a,c --rows --restarts 1 --force{labels}"
+    chosen = ask(capsys, line)[1]["row_numbers"]
+    kept = next(row for row in ask(capsys, f"{line} --exclude {chosen[0]}")[1]["row_numbers"] if row not in chosen)
+    again = ask(capsys, f"{line} --keep {kept},{chosen[1]} --exclude {chosen[0]}")[1]["row_numbers"]
+    assert {kept, chosen[1]} <= {*again}
+    assert chosen[0] not in again
+    if "hold" in labels:
+        held_out = next(row for row in range(300) if row not in tc.hold_out(torch.from_numpy(ROWS), 0.5)[0].row_numbers)
+        assert main([*line.split(), "--keep", str(held_out)]) == 2
+        assert f"--keep: got row {held_out}, which is held out" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_size(folder, capsys):
     code, said = ask(capsys, "size t.npy --epsilon 1.6 --standardise --max-builds 2 --plot size.png")
@@ -203,6 +279,21 @@ def test_pictures(folder, options):
         ("build example:rong --size 3", "did you mean 'ring'?"),
         ("build evil.npy --size 3", "is not a NPY file of numbers"),
         ("build evil.pt --size 3", "is not a .pt file of plain arrays"),
+        ("build t.npy --size 3 --out o.nzp", "did you mean '.npz'?"),
+        ("build t.npy --size 3 --plot o.pgn", "did you mean '.png'?"),
+        ("build t.npy --size 3 -q", "unknown option '-q'"),
+        ("build t.npy --size 3 --algorithm sdg", "did you mean 'sgd'?"),
+        ("build t.pny --size 3", "did you mean '.npy'?"),
+        ("build tt.npy --size 3", "did you mean 't.npy'?"),
+        ("build t.csv --size 3 --columns a,b --id knid", "did you mean 'kind'?"),
+        ("build t.npy --size 3 --divergence mmd --p 2", "--p: given with --divergence mmd, which has no use for it"),
+        ("build t.npy --size 3 --blur 1", "--blur: given with --divergence wasserstein, which has no use for it"),
+        ("build t.csv --size 3 --label kind --blur 1", "--blur: given with --label, whose builds minimise wasserstein"),
+        ("build t.npy --size 3 --keep 1", "--keep: given without rows; expected row numbers with --rows. Add it."),
+        ("build t.npy --size 3 --rows --keep 1,x", "--keep: got '1,x'; expected numbers of rows"),
+        ("build t.npy --size 3 --rows --keep 300", "--keep: got row 300; expected numbers of the source's rows, 0 to"),
+        ("info evil.npz", "DATA: evil.npz is not a .npz file of plain arrays"),
+        ("certify soem.npz t.npy", "did you mean 'some.npz'?"),
         ("certify evil.npz t.npy", "is not a .npz file of plain arrays"),
         ("certify t.npz t.npy", "holds no points"),
         ("compare t.npy", "got no coreset files; name some"),
@@ -212,6 +303,11 @@ def test_pictures(folder, options):
         ("push some.npz --network torch.nn:Linear(3,2)", "torch.nn has no module or function"),
         ("push some.npz --network torch:det", "--network: it fails on the 3 columns"),
         ("push some.npz --network torch.nn:Identity --label 0", "given without --data"),
+        ("push some.npz --network torch.nn:Identitty", "did you mean 'Identity'?"),
+        ("push some.npz --network evil.pt", "evil.pt is not a program by torch.jit.save"),
+        ("push some.npz --network evil.pt2", "there is no file 'evil.pt2'; did you mean 'evil.pt'?"),
+        ("push some.npz --network some.pt --state evil.pt", "--state: given with a saved program"),
+        ("completion zhs", "did you mean 'zsh'?"),
         ("run none.yaml", "there is no file 'none.yaml'"),
     ],
 )
@@ -409,7 +505,7 @@ def test_help_is_for_people(capsys):
     for word in ("null", "Literal", "Optional", "--columns+", "default: False"):
         assert word not in said
     assert "number of points (required)" in said
-    assert "power of the distance, at least 1 (default: 2.0)" in " ".join(said.split())
+    assert "power of the distance, at least 1 (default: 2; 1 for energy" in " ".join(said.split())
 
 
 def test_semicolons_and_decimal_commas(folder, capsys):

@@ -1,36 +1,45 @@
-"""Options of what a plan may choose: weights of the points, and mass that stays unmatched."""
+"""What a plan may choose, and what is minimised: from the settings to the arguments of the library."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
 from typing import Any
 
 from ..transport import check_trim
-from .settings import Common, UsageError, option
+from .settings import ChoiceSettings, DivergenceSettings, UsageError
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChoiceSettings(Common):
-    """Settings of commands that build."""
-
-    point_weights: str = option(
-        "weights of the points: equal, free, or LOW:HIGH in equal shares, such as 0.5:2", "equal", metavar="WEIGHTS"
-    )
-    trim: float = option("share of the rows, by weight, that may stay unmatched: outliers", 0.0, metavar="SHARE")
-
-    def choices(self) -> dict[str, Any]:
-        """The arguments `weights` and `trim` of a build; UsageError if they cannot be read."""
-        try:
-            check_trim(self.trim)
-        except ValueError as error:
-            raise UsageError(f"--{error}") from error
-        return {"weights": _weights(self.point_weights), "trim": self.trim}
+def choices_of(settings: ChoiceSettings) -> dict[str, Any]:
+    """The arguments `weights` and `trim` of a build; UsageError if they cannot be read."""
+    try:
+        check_trim(settings.trim)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from error
+    return {"weights": weights_of(settings.point_weights), "trim": settings.trim}
 
 
-def _weights(text: str) -> Any:
+def divergence_of(settings: DivergenceSettings) -> dict[str, Any]:
+    """The arguments of a build that say what is minimised: the name and those of its options that are given."""
+    names = [field.name for field in dataclasses.fields(DivergenceSettings)]
+    given = {name: value for name in names if (value := getattr(settings, name)) is not None}
+    return {} if given == {"divergence": "wasserstein"} else given
+
+
+def row_numbers(flag: str, rows: str | list[int] | None) -> list[int] | None:
+    """Numbers of rows, from a list or from text such as 3,8."""
+    if not isinstance(rows, str):
+        return rows
+    try:
+        return [int(number) for number in rows.split(",")]
+    except ValueError:
+        raise UsageError(f"{flag}: got {rows!r}; expected numbers of rows, counted from 0, such as 3,8.") from None
+
+
+def weights_of(text: str) -> Any:
+    """The argument `weights` of a build, or of a bound; 0.5,2 is read as 0.5:2 is."""
     if text in ("equal", "free"):
         return None if text == "equal" else text
-    low, _, high = text.partition(":")
+    low, _, high = text.replace(",", ":").partition(":")
     try:
         bounds = (float(low), float(high))
     except ValueError:

@@ -16,22 +16,19 @@ from importlib.metadata import version
 from typing import Any
 
 from ..errors import ConvergenceError, nearest
-from .commands import COMMANDS, RunSettings, read_config
+from .commands import COMMANDS, read_config
 from .outcome import INTERRUPTED, NOT_REACHED, USAGE, Outcome, note
 from .outputs import check_settings
-from .settings import UsageError, explain, parser_of
+from .settings import UsageError, explain, flag_of, parser_of
 
 EXAMPLES = """\
 examples:
-  torchcoreset build example:ring --size 40 --out ring.npz --plot ring.png
-  torchcoreset build data.csv --size 100 --standardise --hold-out 0.5 --out coreset.npz
+  torchcoreset build example:ring -n 40 --out ring.npz --plot ring.png
+  torchcoreset build data.csv -n 100 --standardise --hold-out 0.5 --out coreset.npz
   torchcoreset certify coreset.npz data.csv
+  torchcoreset info coreset.npz
 
 exit codes: 0 done, 1 aim not reached, 2 wrong usage, 130 Ctrl-C"""
-KNOWN: dict[str, tuple[type[Any], Callable[[Any], Outcome] | None, str]] = {
-    **COMMANDS,
-    "run": (RunSettings, None, "run the command of a YAML file"),
-}
 # What messages of the library call by its name in Python, in the words of the command line.
 IN_WORDS = {
     "`as_source(..., features=[...])`": "--columns",
@@ -83,28 +80,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parse(words: list[str]) -> tuple[Any, Callable[[Any], Outcome]]:
     """Settings, and the command that takes them."""
-    name = words[0]
-    if name not in KNOWN:
-        raise UsageError(f"unknown command {name!r}{nearest(name, KNOWN)}")
-    kind, command, text = KNOWN[name]
-    parser = parser_of(kind, text[0].upper() + text[1:] + ".")
-    parser.prog = f"torchcoreset {name}"
+    if words[0] not in COMMANDS:
+        raise UsageError(f"unknown command {words[0]!r}{nearest(words[0], COMMANDS)}")
+    command = COMMANDS[words[0]]
+    parser = parser_of(
+        command.settings, command.name, f"{command.text[0].upper()}{command.text[1:]}.", command.examples
+    )
     try:
         parsed = parser.parse_args(words[1:])
     except UsageError as error:
-        raise UsageError(f"{name}: {explain(str(error), kind)}") from error
-    settings = kind(**{field: getattr(parsed, field) for field in kind.__dataclass_fields__})
+        raise UsageError(f"{command.name}: {explain(str(error), command.settings)}") from error
+    settings = command.settings(**{field: getattr(parsed, field) for field in command.settings.__dataclass_fields__})
     config = ""
-    if command is None:
+    if command.name == "run":
         config = settings.config
-        name, settings = read_config(settings, {key: entry[0] for key, entry in COMMANDS.items()})
-        command = COMMANDS[name][1]
+        known = {name: other.settings for name, other in COMMANDS.items() if name not in ("run", "completion")}
+        name, settings = read_config(settings, known)
+        command = COMMANDS[name]
     check_settings(settings, config)
-    return settings, command
+    return settings, command.run
 
 
 def _help() -> str:
-    lines = [f"  {name:9}{text}" for name, (_, _, text) in KNOWN.items()]
+    lines = [f"  {name:12}{command.text}" for name, command in COMMANDS.items()]
     return "\n".join(
         [
             "usage: torchcoreset COMMAND ...    (torchcoreset COMMAND --help says what it takes)",
@@ -139,15 +137,20 @@ def _report(error: Exception, settings: Any) -> int:
 
 
 def _with_flag(text: str, settings: Any) -> str:
-    """The message of the library, with the option's name where it begins with that of an argument."""
+    """The message of the library, with options where it names arguments: at its beginning, and those with values."""
     found = re.match(r"(\w+): ", text)
     if found is None or settings is None:
         return text
-    name = found[1]
-    fields = type(settings).__dataclass_fields__
-    if name in fields and not fields[name].metadata["place"]:
-        return "--" + name.replace("_", "-") + text[len(name) :]
-    return FLAGS.get(name, name) + text[len(name) :]
+    name, fields = found[1], type(settings).__dataclass_fields__
+    options = [field for field in fields if not fields[field].metadata["place"]]
+    given = rf"\b({'|'.join(options)})=('?)(\w(?:[\w.+-]*\w)?)\2(?![\w(])"
+    text = re.sub(given, lambda said: _as_typed(flag_of(said[1]), said[3]), text)
+    return (flag_of(name) if name in options else FLAGS.get(name, name)) + text[len(name) :]
+
+
+def _as_typed(flag: str, value: str) -> str:
+    """An option with its value, as one types it."""
+    return {"True": flag, "False": f"no {flag}"}.get(value, f"{flag} {value}")
 
 
 @contextmanager

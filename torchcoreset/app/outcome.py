@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,3 +64,10 @@ def note(text: str, *, quiet: bool = False) -> None:
     """One line for people on stderr, where it does not mix with results."""
     if not quiet:
         print(printable(text), file=sys.stderr)
+
+
+def unit_of(columns: Sequence[str], words: str | None) -> str:
+    """The unit of distances between rows of these columns; `words` are those of a scaling, None without one."""
+    if words is not None:
+        return words
+    return f"the unit of {columns[0]!r}" if len(columns) == 1 else "the unit of the columns"

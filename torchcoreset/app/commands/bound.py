@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 import torchcoreset as tc
 
-from ...sources import in_words
-from ..files import DataSettings, ScaleSettings, read_table
-from ..outcome import Outcome
-from ..settings import UsageError, option
-
-
-@dataclass(frozen=True, kw_only=True)
-class BoundSettings(ScaleSettings, DataSettings):
-    """Settings of `bound`."""
-
-    size: int = option("number of points", metavar="N")
-    p: float = option("power of the distance", 2.0)
-    point_weights: str = option(
-        "weights of the points: equal, free, or LOW,HIGH in equal shares", "equal", metavar="WEIGHTS"
-    )
-    method: Literal["auto", "line", "semidefinite", "shift", "pairs", "blocks"] = option(
-        "semidefinite is the sharpest, pairs the fastest", "auto"
-    )
-    distance: float | None = option("distance to compare with, such as `build` prints", None, metavar="W")
-    seed: int = option("of all random numbers", 0, metavar="N")
+from ..choices import weights_of
+from ..files import read_table, scaling_of
+from ..outcome import Outcome, unit_of
+from ..settings import BoundSettings
 
 
 def run(settings: BoundSettings) -> Outcome:
     """Bound, and compare."""
     table = read_table(settings)
-    scaling = settings.scaling(table.source)
+    scaling = scaling_of(settings, table.source)
     found = tc.optimality_bound(
         table.source,
         settings.size,
         settings.p,
-        weights=_weights(settings.point_weights),
+        weights=weights_of(settings.point_weights),
         scale=scaling,
         method=settings.method,
         seed=settings.seed,
@@ -45,7 +26,8 @@ def run(settings: BoundSettings) -> Outcome:
     name = f"W{settings.p:g}"
     lines = [
         f"no {found.size} points ({found.weights} weights) are nearer to these {found.samples:,} rows than",
-        f"  {name} >= {found.distance:.6g}{in_words(scaling)}    ({found.method})",
+        f"  {name} >= {found.distance:.6g}, in {unit_of(table.columns, None if scaling is None else scaling.words)}    "
+        f"({found.method})",
     ]
     within = None
     if settings.distance is not None:
@@ -63,19 +45,3 @@ def run(settings: BoundSettings) -> Outcome:
         "within": within,
     }
     return Outcome(record, lines)
-
-
-def _weights(text: str) -> str | tuple[float, float] | None:
-    """As `optimality_bound` takes them."""
-    if text in ("equal", "free"):
-        return None if text == "equal" else text
-    try:
-        low, high = map(float, text.split(","))
-    except ValueError:
-        low, high = 1.0, 0.0
-    if not 0 <= low <= 1 <= high:
-        raise UsageError(
-            f"--point-weights: got {text!r}; expected equal, free, or LOW,HIGH with 0 <= LOW <= 1 <= HIGH, "
-            "such as 0.5,2."
-        )
-    return low, high

@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import torchcoreset as tc
 
 from ...sources import Source, Table, scaled
-from ..files import CoresetFile, DataSettings, check_table, header, read_coreset, read_table
-from ..outcome import NOT_REACHED, OK, Outcome, note
-from ..settings import UsageError, argument, option
-
-
-@dataclass(frozen=True, kw_only=True)
-class CertifySettings(DataSettings):
-    """Settings of `certify`."""
-
-    coreset: str = argument("coreset file: .npz, .pt, .safetensors, .csv or .parquet")
-    data: str = argument("table of fresh rows; of the build's own table the rows held out are taken")
-    p: float | None = option("power of the distance; that of the build if not given", None)
-    confidence: float = option("of the interval", 0.95)
-    samples: int = option("most rows for the interval", 100_000, metavar="N")
-    bound: float | None = option("largest possible cost, for a confidence at every number of rows", None)
-    trim: float | None = option(
-        "share of the rows that may stay unmatched; that of the build if not given", None, metavar="SHARE"
-    )
-    at_most: float | None = option("exit with 1 unless the distance is certified to be at most this", None)
-    seed: int = option("of all random numbers", 0, metavar="N")
+from ..files import CoresetFile, check_table, header, read_coreset, read_table
+from ..outcome import NOT_REACHED, OK, Outcome, note, unit_of
+from ..settings import CertifySettings, DataSettings, UsageError
 
 
 def run(settings: CertifySettings) -> Outcome:
@@ -52,13 +35,13 @@ def run(settings: CertifySettings) -> Outcome:
         trim=trim,
         seed=settings.seed,
     )
-    unit = f", in {held.scaling.words}" if held.scaling is not None else ""
+    unit = unit_of(held.columns, None if held.scaling is None else held.scaling.words)
     used, size = found.samples + found.potential_samples, source.size
     left_out = f", without the farthest {trim:.3g}" if trim else ""
     left = "" if size is None or used >= size else f", of {size:,}"
     asymptotic = found.asymptotic.removeprefix("nothing: ")
     lines = [
-        f"{found.lower:.6g} <= W{p:g} <= {found.upper:.6g}   with confidence {found.confidence:g}{unit}{left_out}",
+        f"{found.lower:.6g} <= W{p:g} <= {found.upper:.6g}   with confidence {found.confidence:g}, in {unit}{left_out}",
         f"from {_rows(found)}, and {found.potential_samples:,} others for the potential{left}; gap {found.gap:.1e}",
         f"{asymptotic[0].upper()}{asymptotic[1:]}.",
     ]

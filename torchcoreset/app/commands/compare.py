@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from ...pictures import Panel, draw_comparison
 from ...sources import scaled
-from ..files import DataSettings, check_picture, read_coreset, save_picture
+from ..files import check_picture, read_coreset, save_picture
 from ..measure import DRAWS, Measured, measure, measure_random_rows
-from ..outcome import Outcome
-from ..settings import UsageError, Writes, argument, option
+from ..outcome import Outcome, unit_of
+from ..settings import CompareSettings, UsageError
 from .certify import check_columns, power, read_as_built
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompareSettings(Writes, DataSettings):
-    """Settings of `compare`."""
-
-    data: str = argument("table that the coresets stand for")
-    coresets: list[str] = argument("coreset files to compare (tc.compare_divergences compares divergences)", [])
-    p: float | None = option("power of the distance; that of the first file, or 2", None)
-    samples: int = option("most rows to measure on", 100_000, metavar="N")
-    plot: str | None = option("picture of them beside random rows", None, metavar="FILE")
-    seed: int = option("of all random numbers", 0, metavar="N")
 
 
 def run(settings: CompareSettings) -> Outcome:
@@ -45,11 +32,11 @@ def run(settings: CompareSettings) -> Outcome:
     ]
     sizes = sorted({one.coreset.size for one in found})
     found += [measure_random_rows("random rows", size, rows, mass, p, settings.seed) for size in sizes]
-    unit = f", in {scaling.words}" if scaling is not None else ""
+    unit = unit_of(held[0].columns, None if scaling is None else scaling.words)
     width = max(len(one.name) for one in found)
     of_all = "" if len(rows) >= table.rows else f" of {table.rows:,}"
     lines = [
-        f"{len(rows):,}{of_all} rows of {table.name}{unit}",
+        f"{len(rows):,}{of_all} rows of {table.name}, in {unit}",
         f"{'':{width}}  points  {f'W{p:g}':>10}  {'at least':>10}",
     ]
     for line in found:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,24 +14,8 @@ import torchcoreset as tc
 from ...transport import as_cost
 from ..files import CoresetFile, check_out, read_coreset, write_coreset
 from ..outcome import Outcome
-from ..settings import UsageError, Writes, argument, option
+from ..settings import MergeSettings, UsageError
 from .certify import power
-
-
-@dataclass(frozen=True, kw_only=True)
-class MergeSettings(Writes):
-    """Settings of `merge`."""
-
-    coresets: list[str] = argument("coreset files of the parts", [])
-    masses: str | None = option(
-        "how much each stands for, such as 0.7,0.3; 'rows' for the rows of its build; equal if not given", None,
-        metavar="NUMBERS",
-    )  # fmt: skip
-    size: int | None = option("points to make of them; all points are kept if not given", None, metavar="N")
-    out: str = option("file to write: .npz, .pt, .safetensors, .csv or .parquet", "merged.npz", metavar="FILE")
-    restarts: int | None = option("with --size: starts that are compared", None, metavar="N")
-    tolerance: float = option("with --size: relative change of the value at which to stop", 1e-3)
-    seed: int = option("of all random numbers", 0, metavar="N")
 
 
 def run(settings: MergeSettings) -> Outcome:

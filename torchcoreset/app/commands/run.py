@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from ...errors import nearest
-from ..settings import UsageError, Writes, argument, from_mapping, option
+from ...errors import nearest, no_file
+from ..settings import RunSettings, UsageError, from_mapping
 
 DEEPEST = 8  # lists and mappings within another; settings are a mapping with lists in it
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunSettings(Writes):
-    """Settings of `run`."""
-
-    config: str = argument("YAML file: `command: build` and the settings of that command")
-    resume: bool = option("of build: go on from the checkpoint of an interrupted run", False)
 
 
 def read_config(settings: RunSettings, commands: Mapping[str, type[Any]]) -> tuple[str, Any]:
@@ -33,9 +22,11 @@ def read_config(settings: RunSettings, commands: Mapping[str, type[Any]]) -> tup
     Raises:
         UsageError: no such file, invalid YAML, an unknown command or key (with the nearest one), a wrong value.
     """
+    import yaml
+
     path = Path(settings.config)
     if not path.is_file():
-        raise UsageError(f"CONFIG: there is no file {settings.config!r}.")
+        raise UsageError(f"CONFIG: {no_file(settings.config)}")
     try:
         text = path.read_text("utf-8")
         _check_nesting(text, path)
@@ -60,6 +51,8 @@ def read_config(settings: RunSettings, commands: Mapping[str, type[Any]]) -> tup
 
 def _check_nesting(text: str, path: Path) -> None:
     """Raise UsageError for what no settings need and a small file can use to fill memory or the stack."""
+    import yaml
+
     depth = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)

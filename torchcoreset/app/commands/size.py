@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torchcoreset as tc
 
 from ...pictures import draw_certificates
-from ..choices import ChoiceSettings
-from ..files import DataSettings, ScaleSettings, check_picture, check_table, read_table, save_picture
+from ..choices import choices_of
+from ..files import check_picture, check_table, read_table, save_picture, scaling_of
 from ..outcome import NOT_REACHED, OK, Outcome
-from ..settings import Writes, option
+from ..settings import SizeSettings
 from .certify import certificate_record
-
-
-@dataclass(frozen=True, kw_only=True)
-class SizeSettings(Writes, ChoiceSettings, ScaleSettings, DataSettings):
-    """Settings of `size`."""
-
-    epsilon: float = option("distance to reach, in the unit of the data or of --scale", metavar="W")
-    p: float = option("power of the distance", 2.0)
-    confidence: float = option("with which the distance is at most epsilon", 0.95)
-    samples: int = option("most rows of each certificate", 100_000, metavar="N")
-    max_size: int = option("most points to try", 1000, metavar="N")
-    max_builds: int = option("most coresets to build", 8, metavar="N")
-    plot: str | None = option("picture of distance against size: .png, .pdf or .svg", None, metavar="FILE")
-    seed: int = option("of all random numbers", 0, metavar="N")
 
 
 def run(settings: SizeSettings) -> Outcome:
     """Search, say what was found, draw."""
     check_picture(settings.plot)
     check_table(settings)
-    settings.choices()
+    choices_of(settings)
     table = read_table(settings)
     found = tc.size_for(
         settings.epsilon,
         table.source,
         settings.p,
         confidence=settings.confidence,
-        **settings.choices(),
-        scale=settings.scaling(table.source),
+        **choices_of(settings),
+        scale=scaling_of(settings, table.source),
         samples=settings.samples,
         max_size=settings.max_size,
         max_builds=settings.max_builds,

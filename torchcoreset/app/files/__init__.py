@@ -2,21 +2,12 @@
 
 from .assignment import check_assignment, write_assignment
 from .checkpoint import Checkpoint
-from .coresets import (
-    FORMATS,
-    CoresetFile,
-    check_format,
-    check_out,
-    check_table,
-    is_coreset,
-    read_coreset,
-    write_coreset,
-)
-from .data import DataSettings, ScaleSettings, as_read, header, read_table
+from .coresets import CoresetFile, check_out, check_table, read_coreset, write_coreset
+from .data import as_read, header, read_table, scaling_of, units_of
 from .pictures import check_picture, save_picture
 
 __all__ = [
-    "FORMATS", "Checkpoint", "CoresetFile", "DataSettings", "ScaleSettings", "as_read", "check_assignment",
-    "check_format", "check_out", "check_picture", "check_table", "header", "is_coreset", "read_coreset", "read_table",
-    "save_picture", "write_assignment", "write_coreset",
+    "Checkpoint", "CoresetFile", "as_read", "check_assignment",
+    "check_out", "check_picture", "check_table", "header", "read_coreset", "read_table",
+    "save_picture", "scaling_of", "units_of", "write_assignment", "write_coreset",
 ]  # fmt: skip

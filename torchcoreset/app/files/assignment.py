@@ -6,9 +6,10 @@ from pathlib import Path
 
 from torch import Tensor
 
+from ...archives import pyarrow
 from ...coresets import replacing
+from ...errors import meant
 from ...sources import Table
-from ...sources.files import pyarrow
 from ..settings import UsageError
 from .pictures import check_place
 
@@ -19,8 +20,10 @@ def check_assignment(name: str | None) -> None:
     """Raise unless an assignment can be written to this file."""
     if name is None:
         return
-    if Path(name).suffix.lower() not in FORMATS:
-        raise UsageError(f"--assignment: got {name!r}; expected a name that ends in {' or '.join(FORMATS)}.")
+    suffix = Path(name).suffix.lower()
+    if suffix not in FORMATS:
+        end = meant(suffix, FORMATS, ".")
+        raise UsageError(f"--assignment: got {name!r}; expected a name that ends in {' or '.join(FORMATS)}{end}")
     check_place(Path(name), "--assignment")
 
 

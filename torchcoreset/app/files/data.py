@@ -1,90 +1,48 @@
-"""The table that a command works on: the settings that say what is read of it, and the library's own door to it."""
+"""The table that a command works on, by the library's own door to it."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
+from ...archives import pyarrow
 from ...sources import Dialect, Roles, Scaling, Source, Table, names_of, table_of
-from ...sources.files import DateUnit, pyarrow
 from ..outcome import note
-from ..settings import Common, UsageError, argument, option
+from ..settings import Common, DataSettings, ScaleSettings, TextSettings, UsageError
 from .examples import PREFIX, example_table
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class DataSettings(Common):
-    """What is read of a table."""
-
-    data: str = argument(
-        "table: .csv, .tsv, .parquet, .feather, .npy, .npz, .pt or .safetensors, a folder or 'pattern*' of them; or "
-        "example:ring, example:digits"
-    )
-    columns: str | list[str | int] | None = option(
-        "columns of the features, by name or number from 0: a,b,c (all without another role)", None, metavar="NAMES"
-    )
-    label: str | int | None = option("column of labels; they are not used as features", None, metavar="NAME")
-    weights: str | int | None = option("column of row weights; they are not used as features", None, metavar="NAME")
-    weights_are: Literal["importance", "counts"] | None = option(
-        "what they mean: importance, or counts of rows alike (importance)", None
-    )
-    id: str | int | None = option("column that names the rows; it is not used as a feature", None, metavar="NAME")
-    one_hot: str | None = option(
-        "text columns to encode, and the distance of two categories (1): colour,size=0.5 or all",
-        None,
-        metavar="NAMES",
-    )
-    dates: DateUnit | None = option("unit in which dates become numbers since 1970", None)
-    key: str | None = option("which array of an .npz, .pt or .safetensors file is the table", None)
-    separator: str | None = option("of text: mark between columns, or tab (found in the file)", None, metavar="MARK")
-    decimal: str | None = option("of text: mark within numbers, . or , (found)", None, metavar="MARK")
-    thousands: str | None = option("of text: mark between groups of three digits (found)", None, metavar="MARK")
-    quote: str | None = option("of text: mark around fields (found)", None, metavar="MARK")
-    encoding: str | None = option("of text: utf-8, latin-1, ... (found)", None, metavar="NAME")
-    header: bool | None = option(
-        "of text: whether the first line names the columns, yes or no (found)", None, metavar="YES"
-    )
-
-    @property
-    def dialect(self) -> Dialect:
-        """How text is to be read."""
-        marks = {field.name: getattr(self, field.name) for field in dataclasses.fields(Dialect)}
-        try:
-            return Dialect(**marks)
-        except ValueError as error:
-            raise UsageError(in_flags(str(error))) from error
+def dialect_of(settings: TextSettings) -> Dialect:
+    """How text is to be read."""
+    marks = {field.name: getattr(settings, field.name) for field in dataclasses.fields(Dialect)}
+    try:
+        return Dialect(**marks)
+    except ValueError as error:
+        raise UsageError(in_flags(str(error))) from error
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ScaleSettings:
-    """Units of the columns for the distance."""
+def units_of(settings: ScaleSettings) -> Any:
+    """Units of the columns as `Scaling.of` takes them; None for those of the data."""
+    scale = "standard" if settings.standardise and settings.scale is None else settings.scale
+    if settings.standardise and scale != "standard":
+        raise UsageError(f"--standardise: given with --scale {scale}; expected one of the two.")
+    if scale is None or scale.isalpha():
+        return scale
+    try:
+        return [float(part) for part in scale.split(",")]
+    except ValueError:
+        raise UsageError(f"--scale: got {scale!r}; expected standard, robust, whiten, or numbers a,b,c.") from None
 
-    scale: str | None = option(
-        "units of the columns for the distance: standard, robust, whiten, or numbers a,b,c; points are put back", None
-    )
-    standardise: bool = option("the same as --scale standard", False)
 
-    @property
-    def units(self) -> Any:
-        """As `Scaling.of` takes them; None for those of the data."""
-        scale = "standard" if self.standardise and self.scale is None else self.scale
-        if self.standardise and scale != "standard":
-            raise UsageError(f"--standardise: given with --scale {scale}; expected one of the two.")
-        if scale is None or scale.isalpha():
-            return scale
-        try:
-            return [float(part) for part in scale.split(",")]
-        except ValueError:
-            raise UsageError(f"--scale: got {scale!r}; expected standard, robust, whiten, or numbers a,b,c.") from None
-
-    def scaling(self, source: Source) -> Scaling | None:
-        """The change of coordinates for rows of this source."""
-        try:
-            return None if self.units is None else Scaling.of(source, self.units)
-        except ValueError as error:
-            raise UsageError(f"--{error}") from error
+def scaling_of(settings: ScaleSettings, source: Source) -> Scaling | None:
+    """The change of coordinates that the settings ask for, for rows of this source."""
+    units = units_of(settings)
+    try:
+        return None if units is None else Scaling.of(source, units)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from error
 
 
 # What the settings call the arguments of the library.
@@ -111,7 +69,7 @@ def read_table(settings: DataSettings, categories: Mapping[str, Sequence[str]] |
         one_hot=_one_hot(settings.one_hot), dates=settings.dates, categories=categories,
     )  # fmt: skip
     try:
-        table = table_of(data, roles, None, settings.dialect, settings.key, counts=settings.weights_are == "counts")
+        table = table_of(data, roles, None, dialect_of(settings), settings.key, counts=settings.weights_are == "counts")
     except FileNotFoundError as error:
         raise UsageError(in_flags(str(error))) from error
     except ValueError as error:
@@ -137,7 +95,7 @@ def header(settings: DataSettings) -> list[str] | None:
     if settings.data.startswith(PREFIX):
         return None
     try:
-        return names_of(settings.data, settings.dialect)
+        return names_of(settings.data, dialect_of(settings))
     except (OSError, ValueError):  # `read_table` says it better
         return None
 

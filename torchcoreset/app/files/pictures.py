@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ...coresets import replacing
+from ...errors import meant
 from ..settings import UsageError
+
+FORMATS = (".png", ".pdf", ".svg")
 
 
 def check_place(path: Path, flag: str) -> None:
@@ -26,8 +29,11 @@ def check_picture(name: str | None) -> None:
     """Raise unless a picture of this name can be drawn, or none is wanted."""
     if name is None:
         return
-    if Path(name).suffix.lower() not in (".png", ".pdf", ".svg"):
-        raise UsageError(f"--plot: got {name!r}; expected a name that ends in .png, .pdf or .svg.")
+    suffix = Path(name).suffix.lower()
+    if suffix not in FORMATS:
+        raise UsageError(
+            f"--plot: got {name!r}; expected a name that ends in .png, .pdf or .svg{meant(suffix, FORMATS, '.')}"
+        )
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:

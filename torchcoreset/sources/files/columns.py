@@ -25,6 +25,7 @@ from .reader import NUMBERS, Reader
 SECONDS: dict[str, float] = {"seconds": 1.0, "hours": 3600.0, "days": 86400.0, "years": 365.2425 * 86400.0}
 TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # of a second, by Arrow's units of time
 MOST_CATEGORIES = 1000  # of a column; more are refused: each becomes a column of its own
+ENOUGH = 1000  # rows at the beginning in which a column of text shows whether it holds numbers
 COUNTED = 10  # rows at the beginning in which a column of whole numbers that counts them is noticed
 NOT_CHOSEN = "not chosen"  # why a column is left out where others were asked for
 
@@ -253,15 +254,18 @@ def _check_kinds(reader: Reader, taken: Sequence[str], one_hot: Mapping[str, flo
     numbers = [name for name in reader.kinds if name not in odd and reader.kinds[name] not in ("text", "date", "other")]
     numbers = [name for name in numbers if name in taken] or numbers
     remedies = [f"Choose others, such as features={numbers[:6]}." if numbers else ""]
-    if "text" in odd.values():
-        text = next(name for name, kind in odd.items() if kind == "text")
+    texts = [name for name, kind in odd.items() if kind == "text"]
+    if ids := [name for name in texts if _names_rows(reader, name)]:
+        remedies.append(f"{ids[0]!r} differs from row to row, as an id does: pass id={ids[0]!r}, or leave it out.")
+    if others := [name for name in texts if name not in ids]:
+        text = others[0]
         remedies.append(
             f"Is {text!r} a label, an id or a category? Then pass label={text!r}, id={text!r} or one_hot={text!r}."
             + _example(reader, text)
         )
     if "dates" in odd.values():
         remedies.append("Take dates as numbers: dates='days'.")
-    if not numbers and "text" in odd.values():
+    if not numbers and texts:
         remedies.append("If the columns are separated otherwise, pass separator=...")
     raise ValueError(
         f"features: {reader.name} has columns that are not numbers: {found}. {' '.join(filter(None, remedies))}"
@@ -269,10 +273,18 @@ def _check_kinds(reader: Reader, taken: Sequence[str], one_hot: Mapping[str, flo
     )
 
 
+def _names_rows(reader: Reader, name: str) -> bool:
+    """Whether a column of text is different in each of the first rows, of which there are enough to tell."""
+    head = _as_text(next(iter(reader.blocks([0], [name]))).column(name)).to_pylist()
+    return len(head) >= COUNTED and len({*head}) == len(head) and not any(map(is_number, filter(None, head)))
+
+
 def _example(reader: Reader, name: str) -> str:
     """The first text of a column that is no number: it may stand for a missing value, or be a number with a unit."""
     head = _as_text(next(iter(reader.blocks([0], [name]))).column(name)).to_pylist()
     odd = next((value for value in head if value and not is_number(value)), None)
+    if not any(letter.isdigit() for value in head[:ENOUGH] if value for letter in value):
+        return ""  # no number among them
     return f" If {odd[:40]!r} in it is a missing value, or a number with a unit or other marks, mend it." if odd else ""
 
 

@@ -13,13 +13,15 @@ from torch import Tensor
 import torchcoreset as tc
 
 from ....transport import as_cost
+from ...choices import choices_of, divergence_of, row_numbers
 from ...files import CoresetFile, save_picture, write_assignment
 from ...outcome import Outcome
+from ...settings import BuildSettings, UsageError, flag_of
+from .baseline import random_rows
 from .ended import complete, interrupted, write
 from .job import Job, earlier_result, prepare
 from .picture import picture_of
 from .record import kind_of, outcome_of, record_of, say_if_uneven
-from .settings import BuildSettings
 
 
 def run(settings: BuildSettings) -> Outcome:
@@ -59,7 +61,8 @@ def _alike(job: Job) -> dict[str, Any]:
     settings = job.settings
     names = ("algorithm", "init", "restarts", "samples", "steps", "tolerance", "seed", "rows")
     alike = {name: getattr(settings, name) for name in names} | {"progress": False if settings.quiet else None}
-    return alike | settings.choices() | ({"scale": job.scaling} if settings.rows else {})
+    alike |= {name: row_numbers(f"--{name}", getattr(settings, name)) for name in ("keep", "exclude")}
+    return alike | choices_of(settings) | ({"scale": job.scaling} if settings.rows else {})
 
 
 def _in_units_of_data(job: Job, coreset: tc.Coreset) -> Tensor:
@@ -83,21 +86,26 @@ def _plain(job: Job) -> Built:
         job.unscaled if settings.rows else job.source,
         settings.size,
         settings.p,
+        **divergence_of(settings),
         **_alike(job),
         batch_size=settings.batch_size,
         checkpoint=partial(job.checkpoint.keep, None),
         resume=job.checkpoint.classes.get(None),
     )
     plan = result.transport
-    more = {
+    more: dict[str, Any] = {
         "rows": len(plan.transform),
         "steps": _steps(result),
         "status": result.status.value,
         "bias": result.bias,  # makes the bound of `merge` sharper
     }
+    assert result.row_numbers is not None, "the source is a table"
+    if result.discrepancy is not None:
+        more |= {"divergence": result.divergence, "value": result.discrepancy.value, **divergence_of(settings)}
+    minimised = result.distance if result.discrepancy is None else result.discrepancy.value
+    more["random_rows"] = random_rows(job, result.row_numbers, minimised)
     record = record_of(job, plan.value, plan.lower) | more | _rows_of(job, result.rows)
     held = CoresetFile(_in_units_of_data(job, result.coreset), result.coreset.weights, None, record)
-    assert result.row_numbers is not None, "the source is a table"
     outcome = outcome_of(job, record, result.status is tc.Status.CONVERGED)
     return held, outcome, result.row_numbers, result.transport.assignment
 
@@ -108,13 +116,16 @@ def _labeled(job: Job) -> Built:
     source = job.unscaled if settings.rows else job.source
     rows, mass, numbers = source.numbered(None, torch.Generator().manual_seed(settings.seed))
     assert numbers is not None, "the source is a table"
+    alike = _alike(job)
+    for name in ("keep", "exclude"):
+        alike[name] = _places(job, name, alike[name], numbers)
     labeled = tc.build_labeled_coreset(
         rows,
         job.labels,
         settings.size,
         settings.allocation,
-        settings.p,
-        **_alike(job),
+        job.p,
+        **alike,
         sample_weights=mass,
         checkpoint=job.checkpoint.keep,
         resume=job.checkpoint.classes,
@@ -122,7 +133,7 @@ def _labeled(job: Job) -> Built:
     points = labeled.points.detach()
     if settings.rows and job.scaling is not None:
         points, rows = job.scaling.apply(points), job.scaling.apply(rows)
-    plan = tc.transport(points, rows, settings.p, labeled.weights, mass, trim=settings.trim)
+    plan = tc.transport(points, rows, job.p, labeled.weights, mass, trim=settings.trim)
     classes = {
         str(label): {"points": result.coreset.size, "distance": result.distance, "status": result.status.value}
         for label, result in zip(labeled.classes.tolist(), labeled.results, strict=True)
@@ -135,7 +146,8 @@ def _labeled(job: Job) -> Built:
         "status": "converged" if done else "max_steps",
         "label_kind": kind_of(labeled.labels),
         "classes": classes,
-        "bias": plan.plan.bias(points, rows) if as_cost(settings.p).mean_is_best else None,
+        "bias": plan.plan.bias(points, rows) if as_cost(job.p).mean_is_best else None,
+        "random_rows": random_rows(job, numbers, as_cost(job.p).root(plan.value)),
     }
     chosen = labeled.rows
     record = record_of(job, plan.value, plan.lower) | more | _rows_of(job, None if chosen is None else numbers[chosen])
@@ -145,6 +157,19 @@ def _labeled(job: Job) -> Built:
     assigned = [(result.transport.assignment, int(k)) for result, k in zip(labeled.results, starts, strict=False)]
     point = torch.cat([torch.where(own < 0, own, own + k) for own, k in assigned])
     return held, outcome_of(job, record, done), numbers[built_on], point
+
+
+def _places(job: Job, name: str, rows: list[int] | None, numbers: Tensor) -> list[int] | None:
+    """Where rows with these numbers in the table stand among those that are built on, whose numbers are (m,)."""
+    if rows is None:
+        return None
+    place = {number: k for k, number in enumerate(numbers.tolist())}
+    for row in rows:
+        if row not in place:
+            known = 0 <= row < job.table.rows
+            why = "which is held out" if known else f"and {job.table.name} has rows 0 to {job.table.rows - 1}"
+            raise UsageError(f"{flag_of(name)}: got row {row}, {why}; expected rows that are built on.")
+    return [place[row] for row in rows]
 
 
 def _steps(result: tc.BuildResult) -> int:

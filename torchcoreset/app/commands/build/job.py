@@ -16,21 +16,23 @@ import torchcoreset as tc
 
 from ....sources import Scaling, Source, Table, scaled
 from ....sources.tables import RandomAccessSource
+from ...choices import choices_of, divergence_of, row_numbers
 from ...files import (
     Checkpoint,
     CoresetFile,
     check_assignment,
-    check_format,
     check_out,
     check_picture,
     check_table,
     read_coreset,
     read_table,
+    scaling_of,
+    units_of,
 )
 from ...outcome import note, to_json
 from ...outputs import checkpoint_of, refuse_existing, written_by
-from ...settings import UsageError
-from .settings import BuildSettings
+from ...settings import BuildSettings, UsageError, flag_of
+from ...stored import check_format
 
 # What has to be the same for a run to be taken up again, beside the data; steps and tolerance may differ.
 SAME = (
@@ -45,6 +47,7 @@ class Job:
 
     Attributes:
         settings: of the command.
+        p: power of the distance, where none is given that of the divergence.
         table: that the rows are from.
         source: rows to build on.
         unscaled: the same in the units of the data.
@@ -56,6 +59,7 @@ class Job:
     """
 
     settings: BuildSettings
+    p: float
     table: Table
     source: Source
     unscaled: Source
@@ -85,16 +89,19 @@ def prepare(settings: BuildSettings) -> Job:
         labels = labels[source.row_numbers.numpy()]
         if settings.hold_out != 0:
             _check_classes(table, labels)
-    scaling = settings.scaling(source)
+    scaling = scaling_of(settings, source)
+    p = settings.p if settings.p is not None else 1.0 if settings.divergence == "energy" else 2.0
     run: dict[str, Any] = {"data": table.fingerprint, "columns": list(table.columns)}
-    run |= {name: getattr(settings, name) for name in SAME}
-    if settings.rows:  # otherwise left out, so that runs of earlier versions are still known
-        run["rows"] = True
+    resolved = {"p": p, "units": units_of(settings)}
+    run |= {name: resolved[name] if name in resolved else getattr(settings, name) for name in SAME}
+    # What earlier versions did not know is left out where it is not asked for, so that their runs are still known.
+    later = {"rows": settings.rows, "keep": settings.keep, "exclude": settings.exclude, **divergence_of(settings)}
+    run |= {name: value for name, value in later.items() if value}
     mark = hashlib.sha256(to_json(run).encode()).hexdigest()[:16]
     checkpoint = Checkpoint(checkpoint_of(settings.out), run, settings.checkpoint_every)
     if settings.resume:
         checkpoint.load()
-    return Job(settings, table, scaled(source, scaling), source, labels, scaling, checkpoint, mark, began)
+    return Job(settings, p, table, scaled(source, scaling), source, labels, scaling, checkpoint, mark, began)
 
 
 def earlier_result(job: Job) -> CoresetFile | None:
@@ -133,9 +140,14 @@ def earlier_result(job: Job) -> CoresetFile | None:
 def _check(settings: BuildSettings) -> None:
     """Raise for what can be seen without the table."""
     check_format(Path(settings.out), "--out")
-    settings.choices()
+    choices_of(settings)
+    for name in ("keep", "exclude"):
+        row_numbers(f"--{name}", getattr(settings, name))
     check_picture(settings.plot)
     check_assignment(settings.assignment)
+    other = [flag_of(name) for name, value in divergence_of(settings).items() if value != "wasserstein"]
+    if other and settings.label is not None:
+        raise UsageError(f"{', '.join(other)}: given with --label, whose builds minimise wasserstein; leave one out.")
     for flag, given, needs in (
         ("--allocation", settings.allocation != "proportional" and settings.label is None, "--label"),
         ("--rows", settings.rows and settings.algorithm == "sgd", "another --algorithm than sgd"),

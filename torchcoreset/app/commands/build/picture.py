@@ -19,7 +19,7 @@ DRAWN = 20_000  # rows, at most
 
 def picture_of(job: Job, held: CoresetFile) -> Any:
     """The points over the rows, in the units of the distance: raw columns in unlike units would show one of them."""
-    p, generator = job.settings.p, torch.Generator().manual_seed(job.settings.seed)
+    p, generator = job.p, torch.Generator().manual_seed(job.settings.seed)
     scaling = job.scaling if held.points.shape[1] > 1 else None  # one column has an axis with numbers
     coreset, note_on_units = held.coreset(scaling), f" (in {scaling.words})" if scaling is not None else ""
     labels = job.labels if coreset.points.shape[1] > 1 else None

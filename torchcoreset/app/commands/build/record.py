@@ -12,22 +12,23 @@ from numpy.typing import NDArray
 from ....sources import Scaling
 from ....transport import as_cost
 from ...files import as_read
-from ...outcome import NOT_REACHED, OK, Outcome, note
+from ...outcome import NOT_REACHED, OK, Outcome, note, unit_of
 from .job import Job
 
 LOOKED_AT = 1 << 22  # numbers; the columns of larger tables are not compared: it would take a second
+DIVERGENCES = {"energy": "energy distance", "mmd": "maximum mean discrepancy", "sinkhorn": "Sinkhorn divergence"}
 UNEVEN = 10.0  # ratio of the deviations of two columns; beyond it a note suggests --standardise
 
 
 def record_of(job: Job, value: float, lower: float) -> dict[str, Any]:
     """What a file says of its coreset, whose W_p^p is between `lower` and `value`."""
-    settings, table, root = job.settings, job.table, as_cost(job.settings.p).root
+    settings, table, root = job.settings, job.table, as_cost(job.p).root
     return {
         "format": 1,
         "version": version("torchcoreset"),
         "size": settings.size,
         "dimension": len(table.columns),
-        "p": settings.p,
+        "p": job.p,
         "distance": root(value),
         "bounds": [root(max(lower, 0.0)), root(value)],
         "distance_unit": "the data's own" if job.scaling is None else job.scaling.words,
@@ -57,15 +58,18 @@ def outcome_of(job: Job, record: dict[str, Any], converged: bool) -> Outcome:
     seconds = time.perf_counter() - job.began
     low, high = record["bounds"]
     columns = "column" if record["dimension"] == 1 else "columns"
+    unit = unit_of(job.table.columns, None if job.scaling is None else job.scaling.words)
     lines = [
         f"{settings.size} points for {rows_of(record)} of {record['dimension']} {columns} ({record['data']}), "
         f"{record['steps']} steps, {seconds:.1f} s",
-        f"W{settings.p:g} to these rows: {high:.6g}, and at least {low:.6g}"
-        + ("" if job.scaling is None else f", in {job.scaling.words}")
+        f"W{job.p:g} to these rows: {high:.6g}, and at least {low:.6g}, in {unit}"
         + (f", without the farthest {settings.trim:.3g} of them" if settings.trim else ""),
     ]
+    if record.get("divergence"):
+        lines.append(f"{DIVERGENCES[record['divergence']]} to these rows: {record['value']:.6g}")
+    lines += _baseline(settings.size, record.get("random_rows"), "far" if not record.get("divergence") else "large")
     for label, found in record.get("classes", {}).items():
-        lines.append(f"  class {label}: {found['points']} points, W{settings.p:g} = {found['distance']:.4g}")
+        lines.append(f"  class {label}: {found['points']} points, W{job.p:g} = {found['distance']:.4g}")
     lines.append(f"written  {', '.join(filter(None, (settings.out, settings.plot, settings.assignment)))}")
     if settings.hold_out:
         command = shlex.join(["torchcoreset", "certify", str(settings.out), settings.data])  # a shell expands patterns
@@ -75,6 +79,14 @@ def outcome_of(job: Job, record: dict[str, Any], converged: bool) -> Outcome:
         lines.append("The steps ran out while the value may still fall: allow more (--steps), or a larger --tolerance.")
     record_out = {"command": "build", **record, "out": settings.out, "plot": settings.plot, "seconds": seconds}
     return Outcome(record_out, lines, NOT_REACHED if short else OK)
+
+
+def _baseline(size: int, found: dict[str, Any] | None, how: str) -> list[str]:
+    """What random rows of the same number reach, in one line."""
+    if found is None:
+        return []
+    times = "" if found["ratio"] is None else f", {found['ratio']:.3g} times as {how}"
+    return [f"{size} random rows: {found['distance']:.6g}{times}    (mean of {found['sets']} sets)"]
 
 
 def rows_of(record: dict[str, Any]) -> str:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...tensors import is_real
 from ..outputs import sidecar
 from ..settings import UsageError
 
@@ -52,7 +51,7 @@ def parsed(text: str, path: Path) -> dict[str, Any]:
 
 
 def _is_number(value: Any) -> bool:
-    return is_real(value) and math.isfinite(value)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _is_text(value: Any) -> bool:
@@ -87,7 +86,7 @@ def _is_read(value: Any) -> bool:
 
 
 VALID: dict[str, Callable[[Any], bool]] = {  # what commands rely on; null stands for nothing
-    **dict.fromkeys(("p", "distance", "hold_out", "bias"), _is_number),
+    **dict.fromkeys(("p", "distance", "value", "hold_out", "bias"), _is_number),
     **dict.fromkeys(("data", "data_mark", "run_mark", ROWS_MARK, "dtype", "status"), _is_text),
     **dict.fromkeys(("key", "label", "row_weights", "row_weights_are"), lambda value: isinstance(value, (str, int))),
     **dict.fromkeys(("size", "seed"), lambda value: isinstance(value, int) and abs(value) < 1 << 63),
