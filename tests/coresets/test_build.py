@@ -2,6 +2,7 @@
 
 import math
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -260,6 +261,25 @@ def test_progress_shows_a_bar_on_stderr(capsys) -> None:
     assert "coreset of 4 points" in err
     assert "3/3" in err
     assert "gap" in err
+
+
+def test_a_bar_ends_full_where_steps_are_left(capsys) -> None:
+    steps = len(tc.build_coreset(PLANE, 4, progress=True).history)
+    end = capsys.readouterr().err.rpartition("\r")[2]
+    assert "100%" in end
+    assert f" {steps}/{steps} " in end
+    with pytest.raises(ZeroDivisionError):
+        tc.build_coreset(PLANE, 4, progress=True, callback=lambda step: 1 / 0)
+    assert "/300 " in capsys.readouterr().err.rpartition("\r")[2]
+
+
+def test_a_bar_by_default_in_a_notebook(capsys, monkeypatch) -> None:
+    kernel = SimpleNamespace(config={"IPKernelApp": {}})
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: kernel))
+    tqdm = pytest.importorskip("tqdm")
+    monkeypatch.setattr(tqdm, "auto", tqdm, raising=False)  # its bar of widgets needs a kernel
+    tc.build_coreset(PLANE, 4, steps=3)
+    assert "coreset of 4 points" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("progress", [None, False])
