@@ -22,13 +22,14 @@ NAME = "torchcoreset"
 PACKAGE = ROOT / NAME
 
 # What all layers stand on.
-GROUND = ("errors", "names", "tensors", "archives", "deterministic", "modes")
+GROUND = ("errors", "names", "tensors", "archives", "html", "deterministic", "modes")
 # Each layer, and the layers below it that it may import; a layer may always import itself.
 MAY_IMPORT = {
     "errors": set(),
     "names": set(),
     "tensors": {"errors"},
     "archives": {"errors"},
+    "html": set(),
     "deterministic": set(),
     "modes": set(),
     "sources": {*GROUND},

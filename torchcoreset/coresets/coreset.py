@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
 from ..archives import read_arrays, wide
+from ..html import card, draw_points
 from ..names import Init
 from ..sources import BATCH_SIZE, Scaling, apply_network, as_source, fingerprint_of, make_generator
 from ..tensors import check_count, check_finite, normalised, real_tensor
@@ -251,6 +252,22 @@ class Coreset(nn.Module):
         shape = f"size={self.size}, dimension={self.points.shape[1]}, weights={'equal' if equal else 'unequal'}"
         scaled = shape if self.scaling is None else f"{shape}, scaling={self.scaling.how}"
         return scaled if self.cost is None else f"{scaled}, cost={self.cost!r}"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the same, and the points."""
+        return card("Coreset", self._numbers(), draw_points(self.points, self.weights))
+
+    def _numbers(self) -> dict[str, str]:
+        """How many points there are, of how many columns, and the range of their weights."""
+        low, high = (float(end) for end in torch.aminmax(self.weights.detach()))
+        width = self.points.shape[1]
+        numbers = {
+            "points": f"{self.size} in {width} {'column' if width == 1 else 'columns'}",
+            "weights": "equal" if low == high else f"{low:.3g} to {high:.3g}",
+        }
+        if self.scaling is not None:
+            numbers["scaling"] = self.scaling.words
+        return numbers if self.cost is None else {**numbers, "cost": repr(self.cost)}
 
 
 def _cost_of(saved: Mapping[str, Any], path: str | Path) -> Metric | None:

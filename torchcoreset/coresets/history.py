@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from ..html import card, draw_points, draw_steps
 from ..losses import Discrepancy, SinkhornResult
 from ..names import Divergence
 from ..sources import in_words
@@ -91,8 +92,25 @@ class BuildResult:
 
     def __repr__(self) -> str:
         gap, steps = f"gap={self.transport.gap:.1e}", f"steps={len(self.history)}"
-        unit = in_words(self.coreset.scaling) if self.coreset.cost is None else f" {self.coreset.cost.unit}"
-        distance = f"W_{self.p:g}={self.distance:.6g}{unit}"
+        distance = f"W_{self.p:g}={self.distance:.6g}{self._unit()}"
         if self.discrepancy is not None:
             distance = f"{self.divergence}={self.discrepancy.value:.6g}, {distance}"
         return described(self, f"{self.coreset.size} points, {distance}", gap, steps, status="")
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the numbers, the points, and how the value fell."""
+        least = as_cost(self.p).root(max(self.transport.lower, 0.0))
+        numbers = {
+            **self.coreset._numbers(),
+            f"W_{self.p:g}": f"{self.distance:.6g}{self._unit()}, at least {least:.6g}",
+            "steps": f"{len(self.history)}, {self.status.value}",
+        }
+        if self.discrepancy is not None:
+            numbers[self.divergence] = f"{self.discrepancy.value:.6g}"
+        values = [step.value for step in self.history]
+        points = draw_points(self.coreset.points, self.coreset.weights)
+        return card("BuildResult", numbers, points, draw_steps(values, "value"))
+
+    def _unit(self) -> str:
+        """The unit of the distance in words, as an end of its number."""
+        return in_words(self.coreset.scaling) if self.coreset.cost is None else f" {self.coreset.cost.unit}"

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.utils.data import TensorDataset
 
 from ..archives import labels_of, read_arrays
+from ..html import card, draw_points
 from ..names import Algorithm, Allocation, Init
 from ..sources import Scale, Scaling, as_source
 from ..tensors import check_count, check_name, described
@@ -25,6 +26,8 @@ from .coreset import Coreset
 from .history import BuildResult, Step
 from .rows import RowChoice
 from .start import check_size
+
+SHOWN = 12  # classes in a notebook
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,6 +107,15 @@ class LabeledCoreset:
         counts = torch.bincount(self.class_of, minlength=len(self.classes)).tolist()
         parts = [f"{label}: {count}" for label, count in zip(self.classes.tolist(), counts, strict=True)]
         return described(self, f"{len(self.class_of)} points", *parts)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the numbers, points of each class, and the points."""
+        counts = torch.bincount(self.class_of, minlength=len(self.classes)).tolist()
+        classes = ", ".join(
+            f"{label}: {count}" for label, count in zip(self.classes[:SHOWN].tolist(), counts[:SHOWN], strict=True)
+        )
+        numbers = {**self.coreset._numbers(), "classes": classes + ", ..." * (len(counts) > SHOWN)}
+        return card("LabeledCoreset", numbers, draw_points(self.points, self.weights))
 
 
 def build_labeled_coreset(

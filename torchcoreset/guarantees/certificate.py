@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from ..html import card, draw_interval
 from ..tensors import described
+from ..transport import as_cost
 
 ASYMPTOTIC = {
     "clt": "the confidence holds in the limit of many samples (central limit theorem, finite variance)",
@@ -22,7 +24,8 @@ class Certificate:
     """lower <= W_p(nu, mu) <= upper, at a stated confidence, for points nu and the distribution mu that was sampled.
 
     Attributes:
-        lower, upper: the interval for W_p, rooted, in the unit of the data; both ends hold together.
+        lower, upper: the interval for W_p, rooted, in the unit of the data; both ends hold together. `distance` is
+            the estimate on this scale, `cost_lower` and `cost_upper` are the interval on that of `dual` and `value`.
         p: power of the cost.
         confidence: of the interval.
         dual: estimate from below, of E f_v(Y) <= W_p^p, not rooted.
@@ -70,6 +73,21 @@ class Certificate:
         return max(self.value - self.dual, 0.0) / self.value if self.value > 0 else 0.0
 
     @property
+    def distance(self) -> float:
+        """Estimate of W_p from above, rooted: that of `value`, between `lower` and `upper`."""
+        return as_cost(self.p).root(max(self.value, 0.0))
+
+    @property
+    def cost_lower(self) -> float:
+        """The lower end of the interval for W_p^p, on the scale of `dual` and `value`."""
+        return as_cost(self.p).of_length(self.lower)
+
+    @property
+    def cost_upper(self) -> float:
+        """The upper end of the interval for W_p^p, on the scale of `dual` and `value`."""
+        return as_cost(self.p).of_length(self.upper)
+
+    @property
     def relative_width(self) -> float:
         """(upper - lower) / upper."""
         return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
@@ -81,3 +99,17 @@ class Certificate:
         samples = f"samples={self.samples}{equivalent}"
         trimmed = f"trim={self.trim:g}" if self.trim else ""
         return described(self, interval, f"confidence={self.confidence:g}", samples, trimmed, gap=".1e", method="")
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the numbers, and the interval."""
+        name = f"W_{self.p:g}"
+        numbers = {
+            name: f"{self.lower:.6g} to {self.upper:.6g}, in {self.unit}",
+            "estimate": f"{self.distance:.6g}",
+            "confidence": f"{self.confidence:g} ({self.method})",
+            "samples": f"{self.samples:,}, and {self.potential_samples:,} for the potential",
+            "gap": f"{self.gap:.1e}",
+        }
+        if self.trim:
+            numbers["without"] = f"the farthest {self.trim:.3g}"
+        return card("Certificate", numbers, draw_interval(self.lower, self.upper, name))

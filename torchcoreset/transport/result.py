@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..deterministic import mass_by_cell
+from ..html import card, draw_interval
 from ..tensors import described
 from .labels import whole_labels
 
@@ -141,3 +142,15 @@ class Transport:
     def __repr__(self) -> str:
         (m, n), formats = self.plan.shape, {"value": ".6g", "lower": ".6g", "gap": ".1e"}
         return described(self, f"{n} points, {m} samples", **formats, steps="", status="")
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the numbers, and the two bounds."""
+        m, n = self.plan.shape
+        numbers = {
+            "points, samples": f"{n:,}, {m:,}",
+            "cost": f"{self.lower:.6g} to {self.value:.6g} (W_p^p)",
+            "gap": f"{self.gap:.1e}",
+            "moved to other cells": f"{self.marginal_error:.2%} of the mass",
+            "steps": f"{self.steps}, {self.status.value}",
+        }
+        return card("Transport", numbers, draw_interval(self.lower, self.value, "W_p^p"))
