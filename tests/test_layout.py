@@ -41,7 +41,7 @@ MAY_IMPORT = {
     # Planning builds and certifies: it stands on both.
     "planning": {*GROUND, "sources", "transport", "losses", "coresets", "guarantees"},
     # Pictures read attributes of what they draw, and no more.
-    "pictures": set(),
+    "pictures": {"errors"},
     "app": {
         *GROUND,
         *("sources", "transport", "losses", "coresets", "guarantees", "planning", "pictures", "testing", NAME),

@@ -74,7 +74,7 @@ def test_results_show_themselves() -> None:
         result.coreset,
         result.transport,
         tc.build_coreset(PLANE, 3, divergence="energy", steps=3),
-        tc.certify(result.coreset, PLANE + 0.01),
+        tc.certify(result.coreset, torch.rand(500, 2)),
         tc.build_labeled_coreset(PLANE, ["<a>"] * 100 + ["b"] * 200, 4),
         tc.Coreset(PLANE[:3], learn_weights=True),
     ]

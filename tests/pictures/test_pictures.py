@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -119,6 +120,46 @@ def test_images_hold_every_point_once() -> None:
     rendered(figure)
 
 
+def test_images_of_a_label_share_no_line_with_others() -> None:
+    points = torch.arange(7.0)[:, None].expand(7, 12) + 1
+    labels = ["b", "a", "b", "c", "b", "b", "a"]
+    figure = pictures.draw_images(points, (3, 4), labels=labels)
+    axis, grid = figure.axes[0], figure.axes[0].images[0].get_array()
+    assert [text.get_text() for text in axis.get_yticklabels()] == ["a", "b", "c"]
+    lines = {label: set() for label in labels}
+    for place in range(1, len(labels)):  # of the first, black is the colour between images, too
+        lines[labels[place]].update(np.unique(np.nonzero(grid == place + 1)[0]).tolist())
+    assert max(lines["a"]) < min(lines["b"]) <= max(lines["b"]) < min(lines["c"])
+    labeled = tc.LabeledCoreset(tc.Coreset(points), np.array(["a", "b"]), torch.tensor([0, 1, 1, 0, 1, 1, 0]), ())
+    assert [t.get_text() for t in pictures.draw_images(labeled, (3, 4)).axes[0].get_yticklabels()] == ["a", "b"]
+    rendered(figure)
+
+
+def test_columns_by_name() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(WIDE[:200, :4].numpy(), columns=["height", "weight", "age", "income"])
+    for data, columns in ((frame, None), (WIDE[:200, :4], list(frame.columns))):
+        figure = pictures.draw_pairs(WIDE[:5, :4], data, of=["age", "height"], columns=columns)
+        assert [axis.get_xlabel() for axis in figure.axes if axis.get_xlabel()] == ["age", "height"]
+    axis = pictures.draw_coreset(WIDE[:5, :2], frame[["height", "weight"]]).axes[0]
+    assert (axis.get_xlabel(), axis.get_ylabel()) == ("height", "weight")
+
+
+def test_the_chosen_size_is_marked() -> None:
+    answer = SimpleNamespace(tried=[(20, Certified(0.2, 0.21)), (10, Certified(0.31, 0.33))], size=20, epsilon=0.25)
+    axis = pictures.draw_certificates(answer).axes[0]
+    shown = [text.get_text() for text in axis.get_legend().get_texts()]
+    assert shown == ["certified interval", "chosen: 20 points", "asked for: 0.25"]
+    mark = next(line for line in axis.lines if line.get_label() == shown[1])
+    assert [*mark.get_xdata(), *mark.get_ydata()] == [20, 0.21]
+
+
+def test_bounds_of_a_result_are_roots_of_its_power() -> None:
+    result = tc.build_coreset(DATA[:200], 4, 1, steps=2)
+    for figure in (pictures.draw_bounds(result), pictures.draw_bounds(result.history, 1)):
+        assert figure.axes[0].lines[0].get_ydata().tolist() == [step.value for step in result.history]
+
+
 @pytest.mark.parametrize("images", [None, (3, 4)])
 def test_comparison(images) -> None:
     panels = [pictures.Panel("coreset", tc.Coreset(WIDE[:6]), "W2 = 1"), pictures.Panel("random", WIDE[6:9])]
@@ -164,7 +205,21 @@ TWO, THREE = np.zeros((2, 2)), np.zeros((5, 3))
         (lambda: pictures.draw_comparison(TWO, []), "panels: got none"),
         (lambda: pictures.draw_bounds([]), "history: got no steps"),
         (lambda: pictures.draw_bounds([tc.Step(0, 1.0, 1.0, float("nan"), 5, 0.1)]), "history: got steps of sgd"),
+        (lambda: pictures.draw_bounds(3), "history: got int; expected a BuildResult"),
         (lambda: pictures.draw_certificates([]), "tried: got none"),
+        (lambda: pictures.draw_certificates([3]), "tried: got other things than pairs"),
+        (lambda: pictures.draw_certificates([(1, Certified(1, 2))], chosen=2), "chosen: got 2; expected one of the"),
+        (lambda: pictures.draw_coreset("x", TWO), "coreset: got str, which holds other things than numbers"),
+        (lambda: pictures.draw_coreset(TWO, "x"), "data: got str"),
+        (lambda: pictures.draw_coreset(TWO, TWO, columns=["a"]), "columns: got 1 names for 2 columns"),
+        (lambda: pictures.draw_cells(TWO, TWO, None), "potential: got NoneType; expected"),
+        (lambda: pictures.draw_cells(TWO, TWO, [0.0, 1.0], p="2"), "p: got '2'; expected a number >= 1"),
+        (lambda: pictures.draw_pairs(THREE, THREE, of=["a"]), "of: got the name 'a' of columns without names"),
+        (lambda: pictures.draw_pairs(THREE, THREE, of=["ab"], columns=["a", "b", "abc"]), "did you mean 'abc'"),
+        (lambda: pictures.draw_pairs(THREE, THREE, of=[0.5]), "of: got 0.5; expected places of columns"),
+        (lambda: pictures.draw_images(THREE, 3), r"image_shape: got 3; expected \(height, width\)"),
+        (lambda: pictures.draw_images(THREE, (3, 1), labels=[1]), r"labels: got shape \(1,\) for 5 points"),
+        (lambda: pictures.draw_comparison(TWO, [TWO]), "panels: got list; expected a list of Panel"),
         (lambda: pictures.draw_certificates([(1, Certified(1, 2, 1)), (2, Certified(1, 2, 2))]), "for p = "),
     ],
 )

@@ -7,19 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from .canvas import COLOURS, Figure, canvas
+from .canvas import COLOURS, Figure, canvas, check_power
 
 
-def draw_bounds(history: Sequence[Any], p: float = 2) -> Figure:
+def draw_bounds(history: Any, p: float | None = None) -> Figure:
     """Draw the upper and lower bound on W_p of every step of a run, and their relative gap.
 
     Args:
-        history: the steps of a `BuildResult`, or whatever else has `value` and `lower`, bounds on W_p^p.
-        p: power of the cost; the picture shows roots.
+        history: a `BuildResult`, its steps, or whatever else has `value` and `lower`, bounds on W_p^p.
+        p: power of the cost; the picture shows roots. None for that of the result, else 2.
 
     Raises:
         ValueError: no steps, or those of a run by "sgd", which has no lower bounds of its own.
     """
+    p = check_power(getattr(history, "p", 2) if p is None else p)
+    history = getattr(history, "history", history)
+    if not isinstance(history, Sequence) or not all(hasattr(step, "value") for step in history):
+        raise ValueError(f"history: got {type(history).__name__}; expected a BuildResult, or its history.")
     if not history:
         raise ValueError("history: got no steps; expected the history of a BuildResult.")
     value, below = (np.array([getattr(step, name) for step in history], dtype=float) for name in ("value", "lower"))

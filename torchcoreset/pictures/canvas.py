@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,7 +46,11 @@ def table(name: str, values: Any) -> Floats:
     """
     values = getattr(values, "points", values)
     held = values.detach().cpu() if isinstance(values, torch.Tensor) else values
-    array = np.asarray(held, dtype=np.float64)
+    try:
+        array = np.asarray(held, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        what = _columns_of_text(held) or f"{type(held).__name__}, which holds other things than numbers"
+        raise ValueError(f"{name}: got {what}; expected a table (rows, d) of numbers, or a Coreset.") from error
     if array.ndim != 2 or 0 in array.shape or not np.isfinite(array).all():
         what = f"shape {array.shape}" if array.ndim != 2 or 0 in array.shape else "numbers that are not finite"
         raise ValueError(f"{name}: got {what}; expected (rows, d) finite numbers, at least one row.")
@@ -62,6 +66,37 @@ def both(coreset: Any, data: Any) -> tuple[Floats, Floats]:
             "Draw the points over the data they were built from, with the same columns and scaling."
         )
     return points, rows
+
+
+def names_of(columns: Sequence[str] | None, data: Any, width: int) -> list[str] | None:
+    """Names of the columns: those given, or of a DataFrame its own; None if there are none.
+
+    Raises:
+        ValueError: not one for each column.
+    """
+    named = getattr(data, "columns", None) if columns is None else columns
+    if named is None:
+        return None
+    names = [named] if isinstance(named, str) else [str(name) for name in named]
+    if len(names) != width:
+        raise ValueError(f"columns: got {len(names)} names for {width} columns; expected one for each.")
+    return names
+
+
+def check_power(p: Any) -> float:
+    """The power of a cost; ValueError unless it is one."""
+    if isinstance(p, bool) or not isinstance(p, (int, float)) or not p >= 1:
+        raise ValueError(f"p: got {p!r}; expected a number >= 1, the power of the distance.")
+    return float(p)
+
+
+def _columns_of_text(frame: Any) -> str:
+    """Which columns of a DataFrame hold no numbers, in words; "" of anything else."""
+    if not (hasattr(frame, "columns") and hasattr(frame, "dtypes")):
+        return ""
+    kinds = zip(frame.columns, frame.dtypes, strict=True)
+    odd = [repr(name) for name, kind in kinds if getattr(kind, "kind", "O") not in "biuf"]
+    return f"columns that hold no numbers, {', '.join(odd[:6])}"
 
 
 def some(rows: Floats) -> Floats:

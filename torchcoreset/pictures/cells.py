@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .canvas import COLOURS, Figure, Floats, areas, bare, both, canvas, some, table
+from .canvas import COLOURS, Figure, Floats, areas, bare, both, canvas, check_power, some, table
 
 
 def draw_cells(coreset: Any, data: Any, potential: Any, p: float = 2) -> Figure:
@@ -29,7 +29,13 @@ def draw_cells(coreset: Any, data: Any, potential: Any, p: float = 2) -> Figure:
             f"data: got {rows.shape[1]} columns; expected 2, since cells are drawn in the plane. "
             "draw_coreset and draw_pairs draw more."
         )
-    v = table("potential", potential[:, None])[:, 0]
+    if not hasattr(potential, "__len__"):
+        raise ValueError(
+            f"potential: got {type(potential).__name__}; expected (n,) numbers, such as result.transport.potential."
+        )
+    held = potential[:, None] if hasattr(potential, "ndim") else np.array(potential)[:, None]
+    v = table("potential", held)[:, 0]
+    p = check_power(p)
     if len(v) != len(points):
         raise ValueError(f"potential: got {len(v)} numbers for {len(points)} points; expected one for each.")
     low, high = np.quantile(np.concatenate((rows, points)), (0.001, 0.999), axis=0)

@@ -10,16 +10,27 @@ import numpy as np
 from .canvas import COLOURS, Figure, Floats, canvas
 
 
-def draw_certificates(tried: Sequence[tuple[int, Any]], *, epsilon: float | None = None) -> Figure:
+def draw_certificates(tried: Any, *, epsilon: float | None = None, chosen: int | None = None) -> Figure:
     """Draw intervals for W_p against the number of points, on logarithmic axes.
 
     Args:
-        tried: pairs of a number of points and its `Certificate`, as in `SizeResult.tried`; all of the same power p.
-        epsilon: a distance to mark.
+        tried: a `SizeResult`, or pairs of a number of points and its `Certificate`, all of the same power p.
+        epsilon: a distance to mark; None for that of the result.
+        chosen: a number of points to mark; None for that of the result.
 
     Raises:
         ValueError: no certificates, or those of different powers.
     """
+    if hasattr(tried, "tried"):
+        epsilon = tried.epsilon if epsilon is None else epsilon
+        chosen = tried.size if chosen is None else chosen
+        tried = tried.tried
+    if not isinstance(tried, Sequence) or not all(isinstance(pair, Sequence) and len(pair) == 2 for pair in tried):
+        raise ValueError("tried: got other things than pairs; expected a SizeResult, or pairs (size, Certificate).")
+    if chosen is not None and chosen not in [size for size, _ in tried]:
+        raise ValueError(
+            f"chosen: got {chosen!r}; expected one of the sizes, {', '.join(str(size) for size, _ in tried)}."
+        )
     powers = {certificate.p for _, certificate in tried}
     if len(powers) != 1:
         what = "none" if not tried else f"certificates of W_p for p = {sorted(powers)}"
@@ -33,6 +44,11 @@ def draw_certificates(tried: Sequence[tuple[int, Any]], *, epsilon: float | None
     axis.fill_between(n, low, high, color=COLOURS[1], alpha=0.2, linewidth=0)
     axis.vlines(n, low, high, color=COLOURS[1], linewidth=2.5)
     axis.plot(n, high, color=COLOURS[1], marker="o", markersize=5, linewidth=1, label="certified interval")
+    if chosen is not None:
+        axis.plot(
+            [chosen], high[n == chosen], marker="o", markersize=11, markerfacecolor="none", markeredgewidth=2,
+            color=COLOURS[0], linestyle="none", label=f"chosen: {chosen} points",
+        )  # fmt: skip
     if epsilon is not None:
         axis.axhline(epsilon, color=COLOURS[0], linestyle="--", linewidth=1.2, label=f"asked for: {epsilon:g}")
     seen = np.concatenate((low[low > 0], high[high > 0], [] if epsilon is None else [epsilon]))

@@ -29,10 +29,19 @@ def draw_comparison(data: Any, panels: list[Panel], image_shape: tuple[int, int]
     Raises:
         ValueError: dimensions differ, there are no panels, or rows are not images of this shape.
     """
+    if not isinstance(panels, (list, tuple)) or not all(isinstance(panel, Panel) for panel in panels):
+        raise ValueError(f"panels: got {type(panels).__name__}; expected a list of Panel(name, points).")
     if not panels:
         raise ValueError("panels: got none; expected at least one Panel.")
     rows = table("data", data)
-    grids = [] if image_shape is None else [mosaic(table("panels", panel.points), image_shape) for panel in panels]
+    grids = (
+        []
+        if image_shape is None
+        else [
+            mosaic(table("panels", panel.points), image_shape, getattr(panel.points, "labels", None))[0]
+            for panel in panels
+        ]
+    )
     heights = [0.9] if not grids else [grids[0].shape[0] / grids[0].shape[1], 0.9]
     figure, axes = canvas(5.4 * len(panels), 5.4 * sum(heights) + 0.9, len(heights), len(panels), height_ratios=heights)
     layout: Any = figure.get_layout_engine()  # the constrained one of `canvas`

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .canvas import COLOURS, SHOWN, Figure, areas, bare, both, canvas, dot, onto_main_axes, scatter
+from .canvas import COLOURS, SHOWN, Figure, areas, bare, both, canvas, dot, names_of, onto_main_axes, scatter
 
 
 def draw_coreset(coreset: Any, data: Any, *, columns: Sequence[str] | None = None, title: str | None = None) -> Figure:
@@ -20,13 +20,14 @@ def draw_coreset(coreset: Any, data: Any, *, columns: Sequence[str] | None = Non
     Args:
         coreset: `Coreset`, or points (n, d).
         data: (m, d); of more than 8,000 rows a random part is drawn.
-        columns: d names of the columns.
+        columns: d names of the columns; None takes those of `data`, if it is a DataFrame.
         title: above the picture; None says how many points there are.
 
     Raises:
         ValueError: data and points of different dimensions, or numbers that are not finite.
     """
     points, rows = both(coreset, data)
+    columns = names_of(columns, data, rows.shape[1])
     figure, axes = canvas(6.4, 5.6)
     axis = axes[0, 0]
     axis.set_title(title if title is not None else f"{len(points)} points for {len(rows):,} rows", fontsize=12)
@@ -68,12 +69,13 @@ def draw_classes(
         labels: (n,) of the points, numbers or text.
         data: (m, d), drawn on their two main axes if d > 2.
         data_labels: (m,) of the data.
-        columns: d names of the columns.
+        columns: d names of the columns; None takes those of `data`, if it is a DataFrame.
 
     Raises:
         ValueError: dimensions differ, or there is not one label for each point and each row.
     """
     points, rows = both(coreset, data)
+    columns = names_of(columns, data, rows.shape[1])
     of_points, of_rows = np.asarray(labels), np.asarray(data_labels)
     for name, held, count in (("labels", of_points, len(points)), ("data_labels", of_rows, len(rows))):
         if held.shape != (count,):

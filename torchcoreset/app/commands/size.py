@@ -34,7 +34,7 @@ def run(settings: SizeSettings) -> Outcome:
     lines = [found.message]
     lines += [f"  {size:>6} points: {one.lower:.5g} <= W{settings.p:g} <= {one.upper:.5g}" for size, one in tried]
     if settings.plot is not None:
-        save_picture(draw_certificates(tried, epsilon=settings.epsilon), settings.plot)
+        save_picture(draw_certificates(found), settings.plot)
         lines.append(f"written  {settings.plot}")
     record = {
         "command": "size",
