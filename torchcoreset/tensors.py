@@ -195,6 +195,13 @@ def check_count(count: Any, name: str, expected: str = "a positive integer") -> 
     return number
 
 
+def check_callables(**functions: Any) -> None:
+    """Raise TypeError unless each of these arguments can be called, or is None."""
+    for name, function in functions.items():
+        if function is not None and not callable(function):
+            raise TypeError(f"{name}: got {function!r}; expected a function, or None.")
+
+
 def check_name(name: Any, option: str, known: Collection[str]) -> None:
     """Raise ValueError unless the name that an option got is one of the known ones."""
     if name not in known:

@@ -263,6 +263,23 @@ def test_progress_shows_a_bar_on_stderr(capsys) -> None:
     assert "gap" in err
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"sample_weights": [1.0, 2.0]}, r"^sample_weights: got shape \(2,\); expected \("),
+        ({"sample_weights": "w"}, "^sample_weights: got str; expected"),
+        ({"callback": 3}, "^callback: got 3; expected a function, or None"),
+        ({"checkpoint": "run.pt"}, "^checkpoint: got 'run.pt'; expected a function"),
+        ({"resume": "run.pt"}, "^resume: got str; expected a record"),
+        ({"algorithm": "gradient", "optimizer": "adam"}, "^optimizer: got 'adam'; expected a function"),
+        ({"algorithm": "gradeint"}, "did you mean 'gradient'"),
+    ],
+)
+def test_errors_name_the_argument(given, message) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        tc.build_coreset(PLANE, 4, **given)
+
+
 def test_a_bar_ends_full_where_steps_are_left(capsys) -> None:
     steps = len(tc.build_coreset(PLANE, 4, progress=True).history)
     end = capsys.readouterr().err.rpartition("\r")[2]

@@ -17,7 +17,7 @@ from torch.utils.data import TensorDataset
 from ..archives import labels_of, read_arrays
 from ..html import card, draw_points
 from ..names import Algorithm, Allocation, Init
-from ..sources import Scale, Scaling, as_source
+from ..sources import Scale, Scaling, weighted_source
 from ..tensors import check_count, check_name, described
 from ..transport import is_choice
 from ..transport.passes import EngineName
@@ -202,7 +202,7 @@ def build_labeled_coreset(
         )
     keep, checkpoint = renamed_keep(keep, checkpoint)
     choice = RowChoice.of(rows, keep, exclude)
-    source = as_source(X, sample_weights)
+    source = weighted_source(X, sample_weights)
     table, mass, numbers = source.numbered(None, torch.Generator())
     if choice is not None:
         choice.check(numbers, source.size)

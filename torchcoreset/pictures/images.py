@@ -32,7 +32,8 @@ def draw_images(
     """
     labels = getattr(coreset, "labels", None) if labels is None else labels
     grid, lines = mosaic(table("coreset", coreset), shape, labels)
-    figure, axes = canvas(6.4, 6.4 * grid.shape[0] / grid.shape[1] + (0.4 if title else 0))
+    width = min(6.4, 8.0 * grid.shape[1] / grid.shape[0])  # inches; tall grids are not wider than they fit a page
+    figure, axes = canvas(width, width * grid.shape[0] / grid.shape[1] + (0.4 if title else 0))
     axis = axes[0, 0]
     axis.imshow(grid, cmap="gray_r", interpolation="nearest")
     axis.spines[:].set_visible(False)

@@ -9,7 +9,7 @@ and `samplers` (distributions and callables). `split` holds rows out, `scaling` 
 """
 
 from .batches import LoaderSource, StreamSource
-from .convert import as_source
+from .convert import as_source, weighted_source
 from .files import Dialect, FileSource, NamedArrays, Roles, Table, names_of, read_table, table_of
 from .layout import row_shape
 from .pushforward import BATCH_SIZE, Pushforward, apply_network
@@ -27,5 +27,5 @@ __all__ = [
     "FileSource", "LoaderSource", "NamedArrays", "NpySource", "ParquetSource", "Pushforward", "RepeatedRows", "Roles",
     "Scale", "Scaling", "Source", "SourceExhausted", "StreamSource", "Table", "TensorSource", "apply_network",
     "as_source", "fingerprint_of", "hold_out", "in_words", "make_generator", "names_of", "once", "permutation",
-    "read_table", "row_shape", "same_units", "scaled", "table_of", "units_of",
+    "read_table", "row_shape", "same_units", "scaled", "table_of", "units_of", "weighted_source",
 ]  # fmt: skip

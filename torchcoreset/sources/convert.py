@@ -142,6 +142,16 @@ def as_source(
     return read
 
 
+def weighted_source(source: Any, sample_weights: Any) -> Source:
+    """The same for callers whose argument is called `sample_weights`, which errors then name."""
+    try:
+        return as_source(source, sample_weights)
+    except (ValueError, TypeError) as error:
+        if not str(error).startswith("weights: "):
+            raise
+        raise type(error)(f"sample_{error}") from error
+
+
 def _of_table(data: Any, weights: Any, layout: Layout) -> Source:
     column, mass = (weights, None) if is_key(weights) else (None, weights)
     table = table_of(data, Roles(features=layout.features, weights=column), mass, flatten=layout.flatten)

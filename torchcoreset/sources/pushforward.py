@@ -120,8 +120,11 @@ def apply_network(
         flatten: make vectors of images and the like.
 
     Raises:
+        TypeError: f cannot be called.
         ValueError: as for `Pushforward`.
     """
+    if not callable(network):
+        raise TypeError(f"{name}: got {network!r}; expected a function of rows (rows, d), such as a module.")
     image: Tensor | None = None
     layout = Layout(flatten=flatten)
     with isolated(generator), _left_alone(network):

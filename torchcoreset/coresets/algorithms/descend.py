@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 from torch import Generator, Tensor
 
 from ...losses import Discrepancy, LossResult, SinkhornResult
+from ...tensors import check_callables
 from ...transport import Status, Transport
 from ..history import Step
 from ..progress import ProgressBar
@@ -55,8 +56,13 @@ class Run:
     _drawn: Tensor | None = None  # state of the generator once the start was drawn
 
     def __post_init__(self) -> None:
+        check_callables(callback=self.callback, checkpoint=self.checkpoint)
         if self.earlier is None:
             return
+        earlier: Any = self.earlier
+        if not isinstance(earlier, Mapping):
+            kind = type(earlier).__name__
+            raise TypeError(f"resume: got {kind}; expected a record that `checkpoint` got. Load the file first.")
         for name, ours in self.settings.items():
             theirs = self.earlier.get(name)
             if theirs != ours:

@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 from ...losses import Backend, Divergence, KernelName
 from ...modes import solver_modes
 from ...names import Algorithm, Init
-from ...sources import Scale, as_source, fingerprint_of, make_generator, units_of
+from ...sources import Scale, fingerprint_of, make_generator, units_of, weighted_source
 from ...transport import Status, Transport, as_cost, report_unconverged
 from ...transport.passes import EngineName, check_engine
 from ...transport.ranks import as_ranks, told_to
@@ -240,7 +240,7 @@ def build_coreset(
     with bar, solver_modes():
         if algorithm == "sgd":
             run.callback = in_rows(space, algorithm, callback)
-            placed = stream_placed(run, start, as_source(read, sample_weights), space, samples, batch_size, rate)
+            placed = stream_placed(run, start, weighted_source(read, sample_weights), space, samples, batch_size, rate)
         else:
             if ranks is None:
                 loaded = load(read, sample_weights, size, samples, generator, most=most_samples(other, size))

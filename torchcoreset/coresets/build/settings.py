@@ -11,7 +11,7 @@ from torch import Generator
 from ...errors import warn_user
 from ...losses import Divergence, DivergenceSettings, make_settings
 from ...names import Algorithm
-from ...tensors import check_count, check_name, is_real, real_tensor
+from ...tensors import check_callables, check_count, check_name, is_real, real_tensor
 from ...transport import as_table, check_trim, is_choice
 from ...transport.ranks import fingerprint
 from ..algorithms import OptimizerFactory
@@ -127,6 +127,7 @@ def check_settings(
 ) -> int:
     """Raise ValueError for settings that are wrong or that the algorithm would ignore; returns the number of steps."""
     check_name(algorithm, "algorithm", DEFAULT_STEPS)
+    check_callables(optimizer=optimizer)
     for name, count in (("steps", steps), ("samples", samples), ("batch_size", batch_size)):
         if count is not None:
             check_count(count, name)

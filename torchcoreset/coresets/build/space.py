@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ...sources import Pushforward, Scaling, Source, as_source, row_shape, scaled
+from ...sources import Pushforward, Scaling, Source, as_source, row_shape, scaled, weighted_source
 from ...tensors import weighted_points
 from ...transport import Cost, as_cost
 from ...transport.costs import Embedded, Metric, as_metric
@@ -78,7 +78,7 @@ def read_rows(metric: Metric | None, source: Any, weights: Any) -> tuple[Metric 
     """A source of rows, images as vectors where a network takes them in their own shape, and the metric that does."""
     shape = row_shape(source) if isinstance(metric, Embedded) else None
     if not isinstance(metric, Embedded) or shape is None or len(shape) < 2:
-        return metric, as_source(source, weights)
+        return metric, weighted_source(source, weights)
     return metric.shaped(shape), as_source(source, weights, flatten=True)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from ...sources import Scaling, Source, as_source
+from ...sources import Scaling, Source, as_source, weighted_source
 from ...transport.ranks import Ranks, agree, total_of
 from .ranked_rows import WHY, RankedRows, generator_of, share_of
 
@@ -57,7 +57,7 @@ def load(
     most: int | None = None,
 ) -> LoadedSamples:
     """What this process loads of a source to build `size` points; `most` in place of all rows and of the default."""
-    read = as_source(source, sample_weights)
+    read = weighted_source(source, sample_weights)
     y, a, numbers = loaded_rows(read, size, samples, generator, most=most)
     return LoadedSamples(y, a, as_source(y, a), read, numbers, read.endless, generator)
 
@@ -74,7 +74,7 @@ def load_part(
     """What this rank loads, of `samples` on all of them, which have to agree in `settings`; else as for `load`."""
 
     def look() -> tuple[Source, tuple[()]]:
-        return as_source(source, sample_weights), ()
+        return weighted_source(source, sample_weights), ()
 
     read, _ = agree(ranks, "build_coreset", look, why=WHY, settings=settings)
     share = share_of(ranks, read, samples, sample_weights)
