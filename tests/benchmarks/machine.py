@@ -21,7 +21,7 @@ PACKAGES = (
 def facts() -> dict[str, object]:
     """Processor, cores, threads, load, versions, date."""
     return {
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "commit": commit(),
         "processor": processor(),
         "cores": os.cpu_count(),

@@ -12,7 +12,6 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version
 from typing import Any
 
 from ..errors import ConvergenceError, nearest
@@ -55,9 +54,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     show_all = "--traceback" in words or bool(os.environ.get("TORCHCORESET_TRACEBACK"))
     if words in ([], ["-h"], ["--help"]):
         print(_help())
-        return 0
-    if words == ["--version"]:
-        print(f"torchcoreset {version('torchcoreset')}")
         return 0
     settings: Any = None
     try:
