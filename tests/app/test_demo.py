@@ -28,6 +28,9 @@ def test_the_coreset_is_the_closer_one(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     coreset, subset = (next(line for line in lines if line.startswith(name)) for name in ("coreset ", "random subset"))
     assert float(coreset.split()[2]) < 0.9 * float(subset.split("5)")[1].split()[1])
+    # With its shares as weights k-means comes nearer than equal weights can; without them it does not.
+    centres, shares = (next(line for line in lines if line.startswith(f"KMeans, {name}")) for name in ("its", "shares"))
+    assert float(shares.split()[-3]) < float(coreset.split()[2]) < float(centres.split()[-3])
 
 
 @pytest.mark.slow

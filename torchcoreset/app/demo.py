@@ -1,20 +1,22 @@
-"""The demo: a coreset of real handwritten digits, or of your own file, beside random subsets of the same size."""
+"""The demo: a coreset of real handwritten digits, or of your own file, beside k-means and random subsets."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from ..coresets import build_coreset
+from ..coresets import BuildResult, Coreset, build_coreset
 from ..pictures import Panel, draw_comparison
 from ..sources import read_table
 from ..transport import as_cost
-from .measure import measure_random_rows
+from .measure import Measured, measure, measure_random_rows
 from .outcome import note, printable
 from .outputs import check_outputs
 
@@ -46,30 +48,30 @@ def run(options: argparse.Namespace) -> None:
     name, data, image_shape = digits() if options.file is None else table(Path(options.file))
     size, p = options.size, options.p
     print(f"{printable(name)}\n")
-    began = time.perf_counter()
-    result = build_coreset(data, size, p, seed=options.seed)
-    seconds = time.perf_counter() - began
-    began = time.perf_counter()
-    free = build_coreset(data, size, p, weights="free", seed=options.seed)
-    free_seconds = time.perf_counter() - began
+    result, seconds = timed(lambda: build_coreset(data, size, p, seed=options.seed))
+    free, free_seconds = timed(lambda: build_coreset(data, size, p, weights="free", seed=options.seed))
     random = measure_random_rows("random subset", size, data, None, p, options.seed)
-    unit, root = f"W{p:g}", as_cost(p).root
-    print(f"{'':28}{'points':>8}{unit:>12}{'at least':>12}{'gap':>10}{'seconds':>10}")
-    for label, distance, least, gap, more in (
-        *(
-            (name, built.distance, root(max(built.transport.lower, 0.0)), built.transport.gap, f"{taken:.2f}")
-            for name, built, taken in (("coreset", result, seconds), ("with free weights", free, free_seconds))
-        ),
-        (random.name, random.distance, random.lower, random.gap, ""),
-    ):
-        print(f"{label:28}{size:>8}{distance:>12.4g}{least:>12.4g}{gap:>10.0e}{more:>10}", end="")
-        print("" if more else f"   (+- {random.spread:.2g})\n")
-    closer = f"{random.distance / result.distance:.2f} times closer to" if result.distance > 0 else "on the rows of"
-    print(f"The coreset is {closer} the data. {len(result.history)} steps, {result.status.value}.")
-    lightest, heaviest = (float(weight) for weight in torch.aminmax(free.coreset.weights))
+    equal = [(measured("coreset", result), f"{seconds:.2f}")]
+    weighted = [(measured("coreset, free weights", free), f"{free_seconds:.2f}")]
+    if p == 2 and (found := k_means(data, size, options.seed)) is not None:
+        clusters, taken = found
+        equal.append((measure("KMeans, its centres", Coreset(clusters.points), data, None, p), f"{taken:.2f}"))
+        weighted.append((measure("KMeans, shares as weights", clusters, data, None, p), f"{taken:.2f}"))
+    equal.append((random, f"(+- {random.spread:.2g})"))
+    unit = f"W{p:g}"
+    print(f"{f'{size} points':28}{'weights':>17}{unit:>10}{'at least':>10}{'seconds':>11}")
+    for row, taken_or_spread in equal + weighted:
+        weights = span(row.coreset.weights)
+        print(f"{row.name:28}{weights:>17}{row.distance:>10.5g}{row.lower:>10.5g}{taken_or_spread:>11}")
+    closer = (
+        f"{random.distance / result.distance:.2f} times closer than random rows to"
+        if result.distance > 0
+        else "on the rows of"
+    )
+    print(f"\nThe coreset is {closer} the data. {len(result.history)} steps, {result.status.value}.")
     print(
-        "Its points weigh the same: each can be used as a sample. Free weights (p = 2: k-means) come nearer,\n"
-        f"and go from {lightest:.2g} to {heaviest:.2g}.\n"
+        "With equal weights each point stands for the same share of the data, and is used like a row of it: drawn,\n"
+        "batched, counted, or given to code that takes no weights. Where weights can be used, free ones come nearer.\n"
     )
     panels = [
         Panel(f"coreset of {size} points", result.coreset, f"{unit} = {result.distance:.4g}"),
@@ -83,6 +85,45 @@ def run(options: argparse.Namespace) -> None:
     if options.file is None:
         command = f"{_interpreter()} -m torchcoreset.app.demo yourfile.csv --size {size}"
         print(f"Your own data:   {command}")
+
+
+def measured(name: str, built: BuildResult) -> Measured:
+    """A result of `build_coreset` as a line of the table."""
+    plan = built.transport
+    return Measured(name, built.coreset, built.distance, as_cost(built.p).root(max(plan.lower, 0.0)), plan.gap)
+
+
+def span(weights: Tensor) -> str:
+    """The least and the largest weight, or "equal"."""
+    lightest, heaviest = (float(weight) for weight in torch.aminmax(weights))
+    return "equal" if heaviest - lightest < 1e-6 * heaviest else f"{lightest:.2g} to {heaviest:.2g}"
+
+
+def timed(build: Callable[[], BuildResult]) -> tuple[BuildResult, float]:
+    """A result, and the wall-clock seconds that it took."""
+    began = time.perf_counter()
+    return build(), time.perf_counter() - began
+
+
+def k_means(data: Tensor, size: int, seed: int) -> tuple[Coreset, float] | None:
+    """Centres of scikit-learn's KMeans, weighted by their shares of the rows, and seconds.
+
+    None where scikit-learn is not installed, or has to find more clusters than there are rows, which it refuses.
+    """
+    try:
+        from sklearn.cluster import KMeans
+        from sklearn.exceptions import ConvergenceWarning
+    except ImportError:
+        return None
+    if size > len(data):
+        return None
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of repeated rows: fewer distinct ones than clusters
+        found = KMeans(size, random_state=seed).fit(data.numpy())
+    seconds = time.perf_counter() - began
+    counts = torch.from_numpy(found.labels_).long().bincount(minlength=size)
+    return Coreset(torch.from_numpy(found.cluster_centers_).float(), counts / len(data)), seconds
 
 
 def digits() -> tuple[str, Tensor, tuple[int, int]]:
