@@ -63,12 +63,10 @@ def run(options: argparse.Namespace) -> None:
     for row, taken_or_spread in equal + weighted:
         weights = span(row.coreset.weights)
         print(f"{row.name:28}{weights:>17}{row.distance:>10.5g}{row.lower:>10.5g}{taken_or_spread:>11}")
-    closer = (
-        f"{random.distance / result.distance:.2f} times closer than random rows to"
-        if result.distance > 0
-        else "on the rows of"
-    )
-    print(f"\nThe coreset is {closer} the data. {len(result.history)} steps, {result.status.value}.")
+    where = "on the rows of the data"
+    if result.distance > 0:
+        where = f"{random.distance / result.distance:.2f} times closer to the data than random rows"
+    print(f"\nThe coreset is {where}. {len(result.history)} steps, {result.status.value}.")
     print(
         "With equal weights each point stands for the same share of the data, and is used like a row of it: drawn,\n"
         "batched, counted, or given to code that takes no weights. Where weights can be used, free ones come nearer.\n"
