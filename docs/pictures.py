@@ -117,11 +117,11 @@ def draw(folder: Path) -> None:
     ]
     folder.mkdir(parents=True, exist_ok=True)
     for name, theme in THEMES.items():
-        figure, axes = plt.subplots(1, 2, figsize=(9.6, 5.03), dpi=125, facecolor=theme.paper)
+        figure, axes = plt.subplots(1, 2, figsize=(9.6, 5.15), dpi=125, facecolor=theme.paper)
         for half, (points, cells, title, distance) in zip(axes, halves, strict=True):
             panel(half, data, points, cells, theme)
             half.set_title(f"{title}:  $W_2$ = {distance:.3f}", fontsize=12.5, color=theme.ink, pad=8)
-        figure.tight_layout(pad=0.5, w_pad=1.2)
+        figure.subplots_adjust(left=0.005, right=0.995, bottom=0.01, top=0.93, wspace=0.02)
         target = folder / f"coreset-{name}.png"
         figure.savefig(target)
         plt.close(figure)
