@@ -26,7 +26,7 @@ CACHES := .mypy_cache .pytest_cache .ruff_cache
 .DELETE_ON_ERROR:
 # Two goals given to `make -j` would run two pips in one environment.
 .NOTPARALLEL:
-.PHONY: help demo test test-quick lint format docs bench bench-page bench-quick clean
+.PHONY: help demo test test-quick lint format docs docs-check bench bench-page bench-quick clean
 
 help:
 	@echo "make demo        a coreset found, certified and drawn, in a minute or two"
@@ -35,6 +35,7 @@ help:
 	@echo "make lint        ruff and mypy"
 	@echo "make format      let ruff rewrite what it can"
 	@echo "make docs        the documentation site, in site/"
+	@echo "make docs-check  the same, and a look at every page in a browser, where there is one"
 	@echo "make bench       the benchmarks, side by side with the peers, in 30 minutes (bench-quick: in under 2)"
 	@echo "make bench-page  the same, and their tables and plots put into docs/benchmarks.md"
 	@echo "make clean       remove caches, builds and outputs (rm -r $(VENV) removes the environment)"
@@ -61,6 +62,11 @@ format: $(DEV_STAMP)
 docs: $(DEV_STAMP)
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
 	@echo "open site/index.html"
+
+# Chromium comes from the system's packages; playwright drives it. Without either, links and pictures are checked.
+docs-check: docs
+	@$(RUN) -c "import playwright" 2>/dev/null || $(PIP) playwright || echo "without playwright"
+	$(RUN) docs/check.py site
 
 bench: $(BENCH_STAMP)
 	$(RUN) -m tests.benchmarks

@@ -88,11 +88,11 @@ def shades(cells: Tensor, points: Tensor, theme: Theme) -> np.ndarray:
     return image
 
 
-def cells_of(points: Tensor, potential: Tensor) -> Tensor:
-    """The point whose Laguerre cell each pixel is in, (PIXELS, PIXELS)."""
-    axis = torch.linspace(-HALF, HALF, PIXELS)
+def cells_of(points: Tensor, potential: Tensor, pixels: int) -> Tensor:
+    """The point whose Laguerre cell each pixel is in, (pixels, pixels)."""
+    axis = torch.linspace(-HALF, HALF, pixels)
     grid = torch.cartesian_prod(axis, axis).flip(1)
-    return (torch.cdist(grid, points).square() - potential.float()).argmin(1).reshape(PIXELS, PIXELS)
+    return (torch.cdist(grid, points).square() - potential.float()).argmin(1).reshape(pixels, pixels)
 
 
 def panel(axes: Any, data: Tensor, points: Tensor, cells: Tensor, theme: Theme) -> None:
@@ -105,15 +105,16 @@ def panel(axes: Any, data: Tensor, points: Tensor, cells: Tensor, theme: Theme) 
     axes.set_axis_off()
 
 
-def draw(folder: Path) -> None:
-    data = spiral(ROWS)
-    built = tc.build_coreset(data, SIZE, progress=False)
-    subset = tc.Coreset.from_source(data, SIZE, seed=1).points.detach()
+def draw(folder: Path, size: int = SIZE, rows: int = ROWS, pixels: int = PIXELS) -> None:
+    """Write coreset-light.png and coreset-dark.png."""
+    data = spiral(rows)
+    built = tc.build_coreset(data, size, progress=False)
+    subset = tc.Coreset.from_source(data, size, seed=1).points.detach()
     random = tc.transport(subset, data)
     points = built.coreset.points.detach()
     halves = [
-        (subset, cells_of(subset, random.potential), f"{SIZE} random rows of {ROWS:,}", random.value**0.5),
-        (points, cells_of(points, built.transport.potential), f"{SIZE} points of a coreset", built.distance),
+        (subset, cells_of(subset, random.potential, pixels), f"{size} random rows of {rows:,}", random.value**0.5),
+        (points, cells_of(points, built.transport.potential, pixels), f"{size} points of a coreset", built.distance),
     ]
     folder.mkdir(parents=True, exist_ok=True)
     for name, theme in THEMES.items():

@@ -13,12 +13,9 @@ import contextlib
 import html
 import importlib.util
 import io
-import os
 import re
 import runpy
 import shlex
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +23,6 @@ from typing import Any, NamedTuple
 import pytest
 
 import torchcoreset
-from tests.processes import run
 from torchcoreset import testing
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -258,52 +254,20 @@ def test_the_citation_is_that_of_this_version() -> None:
     assert [author["family-names"] for author in paper["authors"]] == ["Claici", "Genevay", "Solomon"]
 
 
-# What a browser would fetch from elsewhere; a canonical address is only named.
-REMOTE = re.compile(
-    r"<(?:script|(?!link rel=.canonical)link|img|iframe)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>"
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("pictures", {"size": 20, "rows": 1000, "pixels": 200}), ("speed", {})]
 )
-
-
-@pytest.mark.slow
-def test_the_site_builds_and_needs_no_network(tmp_path: Path) -> None:
-    for package in ("mkdocs", "material", "mkdocstrings", "latex2mathml"):
-        if importlib.util.find_spec(package) is None:
-            pytest.skip(f"needs {package}: pip install 'torchcoreset[docs]'")
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")],
-        cwd=ROOT,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    pages = sorted((tmp_path / "site").rglob("*.html"))
-    assert len(pages) > len(GUIDES)  # and a page for what is not found
-    for page in pages:
-        text = page.read_text("utf-8")
-        assert not REMOTE.search(text), f"{page.name} loads {REMOTE.search(text)}"
-        assert "arithmatex" not in text, f"{page} has a formula that is not MathML"
-        assert "<blockquote>" not in text, f"{page} shows an example as a quotation"
-    for style in (tmp_path / "site").rglob("*.css"):
-        assert not re.search(r"(?:@import|url\()[^;)]*//", style.read_text("utf-8")), style.name
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["pictures", "speed"])
-def test_pictures_can_be_drawn_again(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pictures_can_be_drawn_again(name: str, arguments: dict[str, int], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'torchcoreset[plot]'")
     pytest.importorskip("PIL", reason="needs Pillow, which comes with matplotlib")
-    monkeypatch.chdir(ROOT)
-    run(f"import runpy; runpy.run_path('docs/{name}.py', run_name='__main__')", str(tmp_path), timeout=240)
+    runpy.run_path(str(ROOT / "docs" / f"{name}.py"))["draw"](tmp_path, **arguments)
     drawn = sorted(tmp_path.iterdir())
     assert [path.stem.partition("-")[2] for path in drawn] == ["dark", "light"]
     assert all((ROOT / "docs" / "images" / path.name).is_file() for path in drawn)
-    assert all(10_000 < path.stat().st_size < 80_000 for path in drawn)
 
 
-def test_the_chart_of_speed_shows_the_numbers_of_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_chart_of_speed_shows_the_numbers_of_the_tables() -> None:
     pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'torchcoreset[plot]'")
     speed = runpy.run_path(str(ROOT / "docs" / "speed.py"))
     shown = speed["record"](speed["bars"]((ROOT / "docs" / "benchmarks.md").read_text("utf-8")))
