@@ -13,6 +13,7 @@ import contextlib
 import html
 import importlib.util
 import io
+import itertools
 import re
 import runpy
 import shlex
@@ -67,10 +68,10 @@ def split(text: str) -> tuple[str, list[Block]]:
 
 
 def make_goals(text: str) -> set[str]:
-    """The goals of every `make ...` in code: spans of prose, and fenced blocks that are not Python."""
+    """The goals of every `make ...` in code: spans of prose, and fenced blocks that are neither Python nor output."""
     prose, blocks = split(text)
     pieces = [span[1] for span in CODE_SPAN.findall(prose)]
-    pieces += [block.code for block in blocks if block.language != "python"]
+    pieces += [block.code for block in blocks if block.language not in ("python", "output")]
     commands = [command for piece in pieces for command in MAKE.findall(COMMENT.sub("", piece))]
     words = [word for command in commands for word in command.split()]
     return {word for word in words if re.fullmatch(r"[a-z][\w-]*", word)}
@@ -220,7 +221,7 @@ def test_code_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     namespace: dict[str, Any] = {"__name__": "__document__"}
-    for block, shown in zip(blocks, [*blocks[1:], None], strict=True):
+    for block, shown in itertools.zip_longest(blocks, blocks[1:]):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             run_block(block, path, namespace)
