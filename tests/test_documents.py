@@ -12,6 +12,7 @@ import ast
 import contextlib
 import html
 import importlib.util
+import inspect
 import io
 import itertools
 import re
@@ -237,6 +238,9 @@ def test_every_public_name_is_in_the_reference() -> None:
     pages = "".join(page.read_text("utf-8") for page in (ROOT / "docs" / "reference").glob("*.md"))
     shown = set(re.findall(r"^::: (\S+)$", pages, re.MULTILINE))
     things = {name: getattr(torchcoreset, name) for name in torchcoreset.__all__}
+    for name in [name for name, it in things.items() if inspect.ismodule(it)]:
+        module = things.pop(name)
+        things |= {f"{name}.{inner}": getattr(module, inner) for inner in module.__all__}
     missing = [name for name, it in things.items() if not shown & {it.__module__, f"{it.__module__}.{it.__qualname__}"}]
     missing += [name for name in testing.__all__ if f"torchcoreset.testing.{name}" not in shown]
     missing += [name for name in ["torchcoreset.sklearn.WassersteinCoreset"] if name not in shown]
