@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> None:
     random = measure_random_rows("random subset", size, data, None, p, options.seed)
     equal = [(measured("coreset", result), f"{seconds:.2f}")]
     weighted = [(measured("coreset, free weights", free), f"{free_seconds:.2f}")]
-    if p == 2 and (found := k_means(data, size, options.seed)) is not None:
+    if (found := k_means(data, size, options.seed)) is not None:
         clusters, taken = found
         equal.append((measure("KMeans, its centres", Coreset(clusters.points), data, None, p), f"{taken:.2f}"))
         weighted.append((measure("KMeans, shares as weights", clusters, data, None, p), f"{taken:.2f}"))
