@@ -1,4 +1,4 @@
-"""A few points that stand in for a distribution you can only sample, with a number that says how well."""
+"""Coresets by optimal transport: a few points that stand for a distribution, with bounds on the distance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warnings and errors, which carry the result that they speak of, and the ends of messages."""
+"""Warnings and errors that carry the result that they refer to, and the ends of messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _WithResult(Exception):
 
 
 class ConvergenceWarning(_WithResult, UserWarning):
-    """A loop stopped before it reached the tolerance asked for; the result is usable and says how good it is.
+    """A solver stopped before it reached the tolerance; the result is usable, and its bounds are valid.
 
     Attributes:
         result: the result that the loop stopped with (a `Transport`, a `TransportBatch` or a `BuildResult`), or None.
@@ -27,7 +27,7 @@ class ConvergenceWarning(_WithResult, UserWarning):
 
 
 class ConvergenceError(_WithResult, RuntimeError):
-    """A guarantee that was asked for could not be given.
+    """A requested guarantee could not be given.
 
     Attributes:
         result: the best result found, with its true gap.
@@ -35,15 +35,15 @@ class ConvergenceError(_WithResult, RuntimeError):
 
 
 class DriftWarning(_WithResult, UserWarning):
-    """The distribution behind a stream has moved; the running potential follows it.
+    """The distribution of a stream has changed; the running potential adapts to it.
 
     Attributes:
-        result: the `StreamTransport` of the batch that showed it.
+        result: the `StreamTransport` of the batch in which it was detected.
     """
 
 
 class RankError(RuntimeError):
-    """The ranks of a process group could not go on together: one failed, ended, or holds something else."""
+    """The ranks of a process group cannot continue together: one failed, ended, or has other data or settings."""
 
 
 # Code between the user and a fault: this package, and what calls it for the user, such as `nn.Module.__call__`,

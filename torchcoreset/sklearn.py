@@ -38,19 +38,18 @@ TIED = 64  # roundings of a cost within which two points are equally near
 
 
 class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Points that stand in for the rows of X, in the manner of scikit-learn's `KMeans`.
+    """Points that represent the rows of X, with the interface of scikit-learn's `KMeans`.
 
-    `fit` minimises the exact W_p^p between the rows and n points, equally weighted unless `weights` says otherwise, so
-    that each stands for an equal share of the (weighted) rows. `partial_fit` takes rows as batches of a stream instead.
-    What has been found keeps the power that it was found with: a parameter that is set later counts from the next `fit`
-    on.
+    `fit` minimises the exact W_p^p between the rows and n points, with equal weights by default, so that each stands
+    for an equal share of the (weighted) rows. `partial_fit` takes rows as batches of a stream instead. Fitted
+    attributes belong to the parameters of their `fit`: a parameter that is set later applies from the next `fit` on.
 
     Args:
-        n_points: number of points; rows may be fewer, then points coincide.
+        n_points: number of points; if there are fewer rows, points coincide.
         p: power of the distance, p >= 1.
         weights: None for equal ones, "free", or bounds (low, high) in equal shares, as in `build_coreset`; of `fit`.
         trim: share of the rows, by weight, that `fit` leaves unmatched, in [0, 1).
-        init: how `fit` begins: "annealed", "random" or "kmeans++".
+        init: the start of `fit`: "annealed", "random" or "kmeans++".
         max_iter: most steps of `fit`.
         tol: `fit` has converged when five steps change the value by less than half of this, relatively.
         learning_rate: of `partial_fit`; batch k moves points by learning_rate / sqrt(k) of the way to the means of
@@ -60,13 +59,12 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     Attributes:
         points_: (n_points, d) in the floating type of X. After `partial_fit` an average of the iterates.
         weights_: (n_points,) float64 weights of the points, sum 1.
-        potential_: (n_points,) dual potential, which says where cells end.
-        p_: power that points and potential belong to, by which `predict` and `score` go.
-        labels_: (rows,) the point of each row of X by the optimal plan, so that each has its share of the rows, and -1
-            of one that stays unmatched; after
-            `partial_fit` the cells of the last batch, as `predict` gives them.
+        potential_: (n_points,) dual potential, which defines the cells.
+        p_: power that points and potential were fitted with, used by `predict` and `score`.
+        labels_: (rows,) the point of each row of X by the optimal plan, so that each has its share of the rows; -1 for
+            rows that stay unmatched. After `partial_fit` the cells of the last batch, as `predict` gives them.
         value_: W_p^p to the rows given; of the last batch after `partial_fit`.
-        lower_: its certified lower bound; after `partial_fit` None, since a batch bounds nothing of the stream.
+        lower_: its lower bound; None after `partial_fit`, since a batch gives no bound for the stream.
         n_iter_: steps, or batches, taken.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
 
@@ -157,10 +155,10 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> WassersteinCoreset:
-        """Move the points by one batch of a stream, at a running potential that earlier batches have shaped.
+        """Update the points by one batch of a stream, at a running potential from earlier batches.
 
-        The first batch gives the starting points: its rows, spread by k-means++, after which it counts as any other.
-        A call after `fit` goes on from the points that `fit` has found. Steps are unbiased for the stream
+        The first batch gives the starting points: its rows, spread by k-means++, after which it is used like any other.
+        A call after `fit` continues from its points. Steps are unbiased for the stream
         (`CoresetLoss(online=True)`) and shrink like 1 / sqrt(batches); `points_` averages them. `learning_rate` may
         change from call to call; `n_points`, `p` and the columns of X may not, and the other parameters are of `fit`.
 

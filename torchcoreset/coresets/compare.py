@@ -1,4 +1,4 @@
-"""What a coreset loses by minimising one divergence rather than another: the same start, the same steps, one judge."""
+"""Coresets by different divergences from the same start with the same steps, compared by exact transport."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Comparison:
         divergence: "wasserstein", "sinkhorn", "energy".
         p: power of the distance.
         blur: length, of "sinkhorn", else None.
-        debias: whether the two terms of a set with itself are taken away.
+        debias: whether the terms of each set with itself are subtracted.
         value: the divergence itself between the coreset and the samples it was fitted to, all terms included.
         w1: exact W_1 between the coreset and the held-out samples.
         w2: exact W_2^2 between the same, not rooted.

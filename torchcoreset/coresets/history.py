@@ -1,4 +1,4 @@
-"""What a build leaves behind: its steps and its result."""
+"""The steps and the result of a build."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Step:
     Attributes:
         step: counted from 0, the start.
         value: W_p^p of the points before the step, on the samples that the step used; for "sgd" the semi-dual of these
-            at the running potential, which scatters about a lower bound of W_p^p to the source. With another
-            `divergence` its value, which is larger than the one before where a step was not taken.
+            at the running potential, a noisy estimate of a lower bound of W_p^p to the source. With another
+            `divergence` its value, which is larger than the previous one where a step was rejected.
         lower: its lower bound; for "sgd" the same number; NaN with another divergence, of which none is known.
         gap: (value - lower) / value; NaN for "sgd", whose batches are not solved, and with another divergence.
         samples: number of samples that the step used.

@@ -147,7 +147,7 @@ def build_labeled_coreset(
 ) -> LabeledCoreset:
     """Find a coreset of each class and put them together.
 
-    Points of a class have equal weights, unless `weights` says otherwise, and the weights of a class add up to its
+    By default points of a class have equal weights, and the weights of a class add up to its
     share of the rows if the allocation is "proportional", and to 1 / k for k classes if it is "equal". So
     "proportional" stands for the data as they are, and "equal" for data in which all classes are equally frequent.
 
@@ -180,8 +180,8 @@ def build_labeled_coreset(
         `LabeledCoreset`: points, labels, weights, and the result of each class.
 
     Raises:
-        ValueError: unusable arguments, named; labels that do not fit the rows; fewer points or samples than classes;
-            a class whose rows all have weight zero.
+        ValueError: invalid arguments, with their names; labels that do not fit the rows; fewer points or samples than
+            classes; a class whose rows all have weight zero.
 
     Example:
         >>> import torch, torchcoreset as tc

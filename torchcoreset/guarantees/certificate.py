@@ -32,14 +32,13 @@ class Certificate:
         value: estimate from above, the cost of a feasible plan on the fresh samples, not rooted.
         standard_error: of `dual`, not rooted; `value` fluctuates by the same amount.
         samples: fresh samples that the interval comes from.
-        effective_samples: samples of equal weight that these would be worth by their weights alone, (sum w)^2 / sum w^2
-            (Kish 1965); without weights as many as there are.
+        effective_samples: effective sample size (sum w)^2 / sum w^2 (Kish 1965); `samples` where rows have no weights.
         potential_samples: other samples, that the potential comes from.
         method: "clt" or "bernstein" (then Hoeffding's inequality above).
-        asymptotic: what of the confidence holds only in the limit.
-        tail_share: part of the variance that is due to a single sample, in [0, 1]. Much of it means that the tails
-            decide, and that the interval may be too short.
-        concentration: part of the cost within those tenth of the cells that cost most, in [0, 1]; 0.1 if all are alike.
+        asymptotic: which part of the confidence holds only in the limit of many samples, in words.
+        tail_share: part of the variance that is due to a single sample, in [0, 1]. If it is large, the tails dominate,
+            and the interval may be too short.
+        concentration: share of the cost in the costliest tenth of the cells, in [0, 1]; 0.1 if all cost the same.
         potential: (n,) the potential v.
         cell_mass: (n,) mass of its cells in the fresh samples.
         moved: mass that the plan moved out of its cell.
@@ -69,7 +68,7 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """(value - dual) / value: what the potential and the feasible plan lose; sampling errors are not in it."""
+        """(value - dual) / value: the suboptimality of potential and plan, without sampling errors."""
         return max(self.value - self.dual, 0.0) / self.value if self.value > 0 else 0.0
 
     @property

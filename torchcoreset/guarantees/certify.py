@@ -105,17 +105,17 @@ def certify(
 ) -> Certificate:
     """An interval for the distance W_p between a coreset and the distribution that a source samples from.
 
-    Below, the mean over fresh samples of the semi-dual at a potential that never saw them; above, the cost of a
-    feasible plan on them; each with its fluctuation:
+    The lower end is the mean over fresh samples of the semi-dual at a potential from other samples, the upper end the
+    cost of a feasible plan on the fresh ones; e is the allowance for their fluctuation:
 
         mean_k f_v(Y_k) - e  <=  W_p^p(nu, mu)  <=  sum_ki pi_ki |Y_k - x_i|^p + e.
 
-    Why it holds is on the documentation's page on mathematics. Samples are read once, in batches, and not kept.
+    The proof is on the documentation's page on mathematics. Samples are read once, in batches, and not kept.
 
     Args:
         coreset: a `Coreset`, a `BuildResult`, anything with .points (n, d) and .weights (n,), or points (n, d) of
             equal weight. Of points built with `scale=` the distance is in those units.
-        source: anything that `as_source` reads. A distribution or callable is endless. A table or loader is split into
+        source: anything that `as_source` reads. A distribution or callable has no end. A table or loader is split into
             rows for the potential and rows for the interval, each of which is used once; for a statement on the
             population its rows must not have built the coreset: see `hold_out`. A loader or iterator is read in its own
             order: shuffle it. A callable has to give independent samples, not rows of a table drawn with replacement.
@@ -142,13 +142,13 @@ def certify(
         `Certificate`: the interval, rooted, and what it comes from.
 
     Raises:
-        TypeError, ValueError: unusable arguments or samples, named; a sample that breaks `bound`; a loader whose
-            sampler draws with replacement, whose rows are not fresh samples.
+        TypeError, ValueError: invalid arguments or samples, with the name of the argument; a sample that exceeds
+            `bound`; a loader whose sampler draws with replacement, whose rows are not fresh samples.
         RankError: another rank failed, has other points or settings, or did not call within the group's timeout.
 
     Warns:
-        UserWarning: the source is the finite set that built the coreset; a single sample decides the variance; weights
-            are too uneven.
+        UserWarning: the coreset was built on this table; a single sample dominates the variance; weights are too
+            uneven.
 
     Example:
         >>> import torch, torchcoreset as tc

@@ -54,7 +54,7 @@ class ExpectationError:
         lower, upper: the interval for the absolute error, in the unit of f.
         error: estimate of E_mu f - E_nu f, with its sign.
         standard_error: its standard deviation.
-        expectation: E_nu f, what the coreset says.
+        expectation: E_nu f, the mean over the coreset.
         confidence: of the interval; it holds in the limit of many samples.
         samples: fresh samples.
         evaluations: of them, those at which f was called.
@@ -98,20 +98,21 @@ def expectation_error(
     engine: EngineName = "auto",
     group: Any = None,
 ) -> ExpectationError:
-    """|E_mu f - E_nu f| with an interval: how wrong a coreset's mean of f is.
+    """The error |E_mu f - E_nu f| of a coreset's mean of f, with an interval.
 
-    estimate = mean_m(f - beta f(x_T)) + beta mean_M(f(x_T)) - sum_i b_i f(x_i); the page on mathematics says why.
+    estimate = mean_m(f - beta f(x_T)) + beta mean_M(f(x_T)) - sum_i b_i f(x_i); the documentation's page on
+    mathematics derives it.
 
     Args:
         coreset, source, confidence, seed, engine, group: as for `certify`.
         f: from (k, d) to (k,) numbers; a module is called in evaluation mode and left as it was.
-        samples: M, fresh samples that are sorted into cells.
+        samples: M, fresh samples, of which only the cells are computed.
         evaluations: m, calls of f on fresh samples, at least 30 and at most `samples`; None for a tenth of them.
             Besides, f is called at the points and at up to 1000 other samples.
         lipschitz: a constant L with |f(s) - f(t)| <= L |s - t|, for the bound L W_1.
 
     Raises:
-        TypeError, ValueError, RankError: as for `certify`; f gives anything but one finite number a row.
+        TypeError, ValueError, RankError: as for `certify`; f returns anything but one finite number for each row.
 
     Example:
         >>> import torch, torchcoreset as tc

@@ -46,13 +46,13 @@ PROBE_PER_POINT = 20  # samples a point, if that is more
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Preflight:
-    """What a build is expected to take; `print` it.
+    """Expected memory and time of a build; `print` it.
 
     Attributes:
         memory: bytes at the peak, beyond what is in memory now. A build asks for 0.8 of them, right to a fifth; the C
             library keeps some of what it is given back, up to half as much more. From some hundred points on it may
             take 150 MiB more.
-        seconds: until the build has settled; a rough guess, since the number of steps is not known before.
+        seconds: time until convergence; a rough estimate, since the number of steps is not known before.
         samples: rows that will be held.
         dimension: their columns.
         advice: what to do if this is too much, in words.
@@ -75,7 +75,7 @@ class Preflight:
 def preflight(
     source: Any, size: int, p: float = 2, *, samples: int | None = None, seed: int | torch.Generator = 0
 ) -> Preflight:
-    """Memory and time that `build_coreset(source, size, p, samples=samples)` will take, with its default algorithm.
+    """Estimate memory and time of `build_coreset(source, size, p, samples=samples)`, with its default algorithm.
 
     Draws up to 20,000 samples (20 a point, if that is more) and solves one transport on them. A loader is read from its
     start; an iterator loses the rows that are drawn.
@@ -88,7 +88,7 @@ def preflight(
         seed: which samples and points to measure on.
 
     Raises:
-        ValueError: unusable arguments or samples.
+        ValueError: invalid arguments or samples.
 
     Example:
         >>> import torch, torchcoreset as tc

@@ -1,4 +1,4 @@
-"""`size_for`: how many points a coreset needs, and the certificate that shows it."""
+"""`size_for`: how many points a coreset needs for a distance, and the certificate of it."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class SizeResult:
         size: n, the smallest number of points that was tried and certified; None if none was.
         certificate: of those points, or of the best that were tried.
         coreset: the points of `certificate`.
-        epsilon: what was asked for.
-        growth: the law W = C n^(-1/s) that was fitted; None if the smallest size was enough.
+        epsilon: the distance that was asked for.
+        growth: the fitted law W = C n^(-1/s); None if the smallest size sufficed.
         tried: sizes and certificates, in the order of trying.
-        message: the answer in words.
-        least: no fewer points of such weights are within epsilon, at the confidence: a bound of its own, on rows that
-            build nothing. None where rows have weights, those of the points are free, or a share is trimmed.
+        message: the result in words.
+        least: lower bound of the number of points of such weights within epsilon, at the confidence, from rows that
+            are not used in builds. None where rows have weights, those of the points are free, or a share is trimmed.
     """
 
     size: int | None
@@ -81,7 +81,7 @@ def size_for(
     Builds and certifies coresets of 10, 20 and 40 points, fits W = C n^(-1/s), builds what the fit proposes and
     certifies it; a proposal that fails, or is more than needed, improves the fit. Each certificate is on samples that
     its build has not seen. Its confidence is raised to 1 - (1 - confidence) / max_builds (Bonferroni), since the one
-    that is returned is picked after looking.
+    that is returned is selected among them.
 
     Args:
         epsilon: distance, rooted, in the unit of the data, or of `scale`.
@@ -99,14 +99,14 @@ def size_for(
         cost: the distance, as in `build_coreset`.
 
     Returns:
-        `SizeResult`; `size` is None if epsilon was out of reach, and `message` says why and what would be needed.
+        `SizeResult`; `size` is None if epsilon was not reached; `message` says why, and what would be needed.
 
     Raises:
         ValueError: unusable arguments; an iterator, which cannot be read again.
 
     Warns:
-        UserWarning: a tenth of the cells carries most of the cost: the tails decide, and points of equal weight reach
-            them slowly.
+        UserWarning: a tenth of the cells has most of the cost: the tails dominate, and the distance of points of equal
+            weight falls slowly.
 
     Example:
         >>> import torch, torchcoreset as tc

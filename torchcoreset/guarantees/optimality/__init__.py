@@ -1,4 +1,4 @@
-"""How good any points could be: lower bounds on W_p between rows and all points of a number and kind of weights.
+"""Lower bounds on W_p between rows and any n points, of equal, free, bounded or given weights.
 
 `optimality_bound` takes the best that the number of `rows` allows: exact on the `line`; from the mass nearest to each
 row, `pairs`, with a shift that makes it sharper; the same for `free`, bounded and given weights; or a `semidefinite`

@@ -72,18 +72,18 @@ def optimality_bound(
     seed: int | Generator = 0,
     cost: Any = None,
 ) -> OptimalityBound:
-    """What no n points can be nearer than: a lower bound on W_p between any of them and the rows of a table.
+    """A lower bound on W_p between any n points and the rows of a table.
 
-    A build ends in a local optimum. This bound says how far from the best possible that is at most. For points of equal
-    weight each sends its mass 1/n somewhere, so that a row pays for at least the mass 1/n that is nearest to it:
+    A build ends in a local optimum. This bound limits how far that can be from the global one. For points of equal
+    weight, a row costs at least as much as its mean cost to the mass 1/n nearest to it:
 
         W_p^p  >=  sum_k a_k (n/2) min { sum_l q_l |y_k - y_l|^p : 0 <= q <= a, sum q = 1/n }    for 1 <= p <= 2,
 
     with n 2^(1-p) in place of n/2 for p > 2. "shift" and "semidefinite" are sharper, and hold for the same p. For p = 2
-    half the mean square between two samples of a cell is what its mean costs; for other p this loses some.
+    half the mean square between two samples of a cell is what its mean costs; for other p this is not sharp.
 
-    All rows count: nothing is sampled. Costs are computed in float64, and what rounding may have added is subtracted.
-    With a `confidence` it is a bound for the distribution that the rows come from, by a U-statistic.
+    All rows are used, none are sampled. Costs are computed in float64, and rounding errors are subtracted.
+    With a `confidence`, the bound is for the distribution that the rows come from, by a U-statistic.
 
     Args:
         source: a table that `as_source` reads: tensor, array, DataFrame, dataset, loader of known length, file. All
@@ -102,7 +102,7 @@ def optimality_bound(
         confidence: None bounds the distance to the rows of a table. A probability in (0, 1), such as 0.95, bounds the
             distance to the distribution that a source samples from, at that confidence, in the limit of many samples:
             for equal weights, or weights of a positive least share, and rows without weights of their own.
-        samples: with a confidence, most rows to draw; half of them say what to look at in the other half.
+        samples: with a confidence, most rows to draw; one half gives the functions that are averaged over the other.
         seed: of the blocks, and of the samples.
         cost: the distance, as in `build_coreset`; one of coordinates, which leaves out the globe and functions. The
             bound is for points anywhere among coordinates, and so for those that are rows.
@@ -111,15 +111,15 @@ def optimality_bound(
         `OptimalityBound`: `lower`, `distance`, and `within`, which compares a build with it.
 
     Raises:
-        TypeError, ValueError: unusable arguments or rows, named; a source without an end, of which only a sample could
-            be bounded; a method that cannot be used on these.
+        TypeError, ValueError: invalid arguments or rows, with the name of the argument; a source without an end, of
+            which only a sample could be bounded; a method that does not apply.
 
     Time in processor seconds, one thread, 16 columns, n = 50: "semidefinite" 1 for 500 rows, 7 for 1000, 6 for 1500 (in
     fewer steps), 30 for 1800 if asked for; "shift" 0.1 for 1000 rows, 7 for 10,000, 28 for 30,000, and up to half more
     for n = 10; "pairs" a quarter to a half of that; "blocks" 40 for each 100,000 rows.
 
-    The bound is weak where mass has to bridge separated clusters: it sees what is near to each row, and not that whole
-    points cannot be shared out as the clusters' masses ask. There `within` is large however good the points are.
+    The bound is weak where cells have to combine mass of separated clusters: it does not take into account that points
+    cannot be divided in proportion to the masses of the clusters. There `within` is large however good the points are.
 
     Example:
         >>> import torch, torchcoreset as tc

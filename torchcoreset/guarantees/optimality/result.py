@@ -1,4 +1,4 @@
-"""`OptimalityBound`: what no points of a size can be nearer than."""
+"""`OptimalityBound`: a lower bound on the distance of any points of a size."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class OptimalityBound:
         p: power of the cost.
         weights: of the points: "equal", "free", "given", or "between 0.5 and 2 equal shares".
         method: how it was found: "line" (exact), "semidefinite", "shift", "pairs", "blocks" or "population".
-        samples: rows that it speaks of, or that the bound for the distribution was computed on.
+        samples: number of rows that it is for, or that the bound for the distribution was computed on.
         distinct: different rows with weight among them.
-        allowance: what was subtracted of W_p^p for rounding, or for the confidence.
+        allowance: amount subtracted from W_p^p for rounding, or for the confidence.
         confidence: of a bound for the distribution behind the rows; None for one for these rows.
         unit: of the distance, in words.
     """
@@ -49,7 +49,7 @@ class OptimalityBound:
         return as_cost(self.p).root(self.lower)
 
     def within(self, found: Any) -> float:
-        """How far from the best possible a distance is at most: W_p / bound - 1, inf where the bound is 0.
+        """Upper bound of the relative excess over the best distance: W_p / bound - 1, inf where the bound is 0.
 
         Args:
             found: W_p, rooted, of points of this size and weights to the same rows; or the result of the build that
