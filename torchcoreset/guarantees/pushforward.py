@@ -1,4 +1,4 @@
-"""`certify_pushforward`: how far the image of points under a map is from the image of the distribution.
+"""`certify_pushforward`: an interval for the distance between the images of points and of a distribution under a map.
 
     f the map      x_i, b_i points: nu      Y_k samples of mu      pi the feasible plan of `certify`, for the data
     c'(y, x) = |f(y) - f(x)|^p      g_w(y) = min_i c'(y, x_i) - w_i      W' = W_p^p(f#nu, f#mu) = max_w E g_w(Y)
@@ -9,8 +9,8 @@ The plan pi between the samples and nu is, pushed through f, a plan between thei
 
 for the best w* of the images, which depends on mu and f alone. This is step (2) of `certify` with c' for c, and step
 (1) holds for any w found from other samples: the same proof gives both ends and the joint confidence. No Lipschitz
-constant enters. Where f has one, W_p(f#nu, f#mu) <= L W_p(nu, mu) (Claici, Genevay, Solomon 2020), which is shown
-beside it.
+constant is needed. Where f has one, the bound W_p(f#nu, f#mu) <= L W_p(nu, mu) (Claici, Genevay, Solomon 2020) is
+returned too.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ def certify_pushforward(
 
         W_p^p(f#nu, f#mu) <= E sum_ki pi_ki |f(Y_k) - f(x_i)|^p
 
-    with the plan of `certify`; below, the semi-dual of the images. The page on mathematics proves it.
+    with the plan of `certify`; the lower end is the semi-dual of the images. The proof is on the documentation's page
+    on mathematics.
 
     Args:
         coreset, source, p, confidence, samples, seed, engine, group: as for `certify`.
@@ -90,7 +91,7 @@ def certify_pushforward(
         lipschitz: a Lipschitz constant of f, if you know one; None computes it for a `Sequential` of known layers.
 
     Raises:
-        TypeError, ValueError, RankError: as for `certify`; the map gives another number of rows, or NaN.
+        TypeError, ValueError, RankError: as for `certify`; the map returns another number of rows, or NaN.
 
     Example:
         >>> import torch, torchcoreset as tc

@@ -1,4 +1,4 @@
-"""Diagnosis of a finished coreset: `doctor` checks what a user should know, in plain words."""
+"""Diagnosis of a finished coreset: `doctor` reports on its quality in words."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ COINCIDE = 1e-6  # spreads of the points; two points that are nearer coincide
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
+    """One check.
 
     Attributes:
         topic: "status", "cell masses", "empty cells", "duplicates", "tails", "precision", "scales" or "certificate".
         level: "fine", "note" or "warning".
-        message: what was found and, unless it is fine, what to do.
+        message: what was found and, unless the level is "fine", what to do.
     """
 
     topic: str
@@ -43,17 +43,17 @@ class Finding:
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """All that was looked at; `print` it.
+    """All checks; `print` it.
 
     Attributes:
-        findings: in the order in which they were looked at.
+        findings: one for each topic, in order.
     """
 
     findings: tuple[Finding, ...]
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing deserves a warning."""
+        """Whether there is no warning."""
         return all(finding.level != "warning" for finding in self.findings)
 
     def __getitem__(self, topic: str) -> Finding:
@@ -83,10 +83,10 @@ def doctor(
 
     Args:
         result: a `BuildResult`, or a `Coreset`; the first also has a status to report on.
-        source: what it stands in for, anything that `as_source` reads.
+        source: the data that it stands for, anything that `as_source` reads.
         p: power of the cost; None for that of the result, or 2.
-        certificate: from `certify`, to be explained too.
-        samples: most samples to look at.
+        certificate: from `certify`, to be included in the report.
+        samples: most samples to use.
         seed: int or generator; which samples.
 
     Returns:

@@ -51,38 +51,39 @@ def as_source(
     | `Source` | returned as it is |
 
     Samples are (d,) each. One-dimensional tables, (rows,), are read as (rows, 1), and so are one-dimensional batches of
-    a DataLoader with a batch_size. Those of any other iterable or iterator may be single rows, and are refused. A batch
-    may be a tuple or list whose first element holds the samples, or a dict with a single tensor or one of the keys "x",
-    "features", "data". The data are never written to, and their gradients are not followed.
+    a DataLoader with a batch_size. Those of any other iterable or iterator may be single rows, and raise an error. A
+    batch may be a tuple or list whose first element holds the samples, or a dict with a single tensor or one of the
+    keys "x", "features", "data". The data are never written to, and gradients are detached.
 
-    Floats keep their dtype. Whole numbers and booleans take torch's default dtype where it holds each of them, to 2^24
-    in float32, else float64, to 2^53, without scaling: bytes of images are 0 to 255. Numbers of CSV files are float64.
+    Floats keep their dtype. Whole numbers and booleans are read in torch's default dtype if it represents each of them
+    exactly (up to 2^24 in float32), else in float64 (up to 2^53), without scaling: bytes of images are 0 to 255.
+    Numbers of CSV files are float64.
 
-    Batches come in the order that loaders, lists and iterators give them: shuffle in the loader if the rows are
-    sorted. Of an iterator, or a loader without a length, which may be endless, no more is read than is needed, so
-    that a sample of it is its head. Data loaders with workers should use the "spawn" context where the rows call
-    libraries that start threads.
+    Batches come in the order that loaders, lists and iterators give them: shuffle in the loader if the rows are sorted.
+    An iterator, or a loader without a length, may have no end, so no more of it is read than is needed, and a sample of
+    it is its beginning. Data loaders with workers should use the "spawn" context where the rows call libraries that
+    start threads.
 
-    The points of a coreset keep what is known of them: the units of distances, if it was built with `scale=`, in which
-    `build_coreset` and `certify` go on, and the table that it was built on, of which `certify` warns. For distances in
-    the data's own units pass ``as_source(coreset.points, coreset.weights)``.
+    The points of a coreset keep the units of distances, if it was built with `scale=`, which `build_coreset` and
+    `certify` then use, and a fingerprint of the table that it was built on, for the warning of `certify`. For distances
+    in the data's own units pass ``as_source(coreset.points, coreset.weights)``.
 
     Args:
         source: any of the above, with samples of shape (rows, d).
         weights: one for each row, (rows,), non-negative, of any scale, for tables, map-style datasets and files
             only; for files also the name or number of a column. None for equal weights.
         weights_are: what a weight w means. "importance": a row is one observation, and w is proportional to the density
-            of the population over that of the rows, as in surveys, importance sampling and class balancing; the scale
-            of weights has no meaning. "counts": a row stands for w observations alike, w a whole number, so the table
-            is one of sum w rows, without weights. Only shares matter to a build; a certificate is wider with
-            "importance", since a few heavy rows show less of a population than many light ones.
+            of the population over that of the rows, as in surveys, importance sampling and class balancing; only
+            ratios of weights count. "counts": a row stands for w equal observations, w a whole number, so the table
+            has sum w rows without weights. A build uses ratios only; a certificate is wider with "importance", since a
+            few heavy rows contain less information on a population than many light ones.
         features: which part of a batch, row or table holds the samples: the key of a dict, the place in a tuple, the
-            column of a DataFrame, the name or number of a column of a file; several of them are put side by side.
-            None for what is said above, and for all columns of a table or file but its weights.
+            column of a DataFrame, the name or number of a column of a file; several of them are concatenated.
+            None for the rules above, and for all columns of a table or file except its weights.
         flatten: read images, (rows, ...), as vectors, (rows, d).
 
     Returns:
-        The source. No samples have been drawn, but what is in memory has been checked.
+        The source. No samples have been drawn, but data in memory have been checked.
 
     Raises:
         TypeError: `source` is none of the above.

@@ -20,18 +20,18 @@ BATCH_SIZE = 1024  # rows that go through a network at once: bounds the memory o
 class Pushforward(Source):
     """The distribution of f(Y) for samples Y of a source: f # mu.
 
-    The network is used as it is and left as it was. It runs without gradients, in the mode it is in, and its
-    buffers are put back after each call, so that batch normalisation in training mode does not gather statistics
-    here. Its random numbers, such as dropout's, follow the generator of each call. In training mode batch
-    normalisation mixes the rows of a batch: call `.eval()` first if the samples should be independent.
+    The network is not changed. It runs without gradients, in its current mode, and its buffers are restored after each
+    call, so that batch normalisation in training mode does not update its statistics. Its random numbers, such as
+    dropout's, follow the generator of each call. In training mode batch normalisation mixes the rows of a batch: call
+    `.eval()` first if the samples should be independent.
 
-    Size and weights are those of the source, and so is what is said there of order, passes and limits.
+    Size, weights, order, passes and limits are those of the source.
 
     Args:
         source: anything that `as_source` reads.
         network: f, from (rows, d) to (rows, d') or (rows,), a module or any callable; the first element counts if
             it returns a tuple. A module gets its input on the device and in the floating type of its first
-            floating parameter. State that is not a buffer of a module cannot be put back.
+            floating parameter. State that is not a buffer of a module cannot be restored.
         batch_size: most rows that go through the network at once.
 
     Attributes:
@@ -41,7 +41,7 @@ class Pushforward(Source):
     Raises:
         TypeError: `source` cannot be read, or `network` cannot be called.
         ValueError: `batch_size` is not a positive integer; on reading, f returns another number of rows or rows
-            that cannot be used, or has parameters that wait for a first batch.
+            that cannot be used, or has uninitialised (lazy) parameters.
 
     Example:
         >>> import torch, torchcoreset as tc

@@ -1,4 +1,4 @@
-"""The interface that every source of samples offers."""
+"""The interface of all sources of samples."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Source(abc.ABC):
         dimension: d, or None while nothing has been read yet.
         on_disk: whether `materialize(None)` would read a file that may be larger than memory.
         weighted: whether rows have weights of their own; `draw` then follows them.
-        weights_are: "importance" where `weighted`; "counts" where a row stands for several alike, which are all counted
-            in `size`; else None. `as_source` says what these mean.
+        weights_are: "importance" where `weighted`; "counts" where a row stands for several equal ones, which are all
+            counted in `size`; else None. See `as_source`.
         weightless: rows of weight zero, which no draw gives.
         mass: sum of the weights as they were given; 0 without weights.
-        resampled: whether a pass is known to give rows more than once, or some more likely than others, as the
-            samplers of loaders can; its rows are not independent samples then.
+        resampled: whether a pass is known to repeat rows, or to draw some more often than others, as samplers of
+            loaders can; its rows are then not independent samples.
         endless: whether the source can never run out (distributions and callables). False says nothing about
             loaders and iterators of unknown length.
         units: of distances between rows, where these are the points of a coreset that was built with `scale=`; None for

@@ -86,9 +86,9 @@ def hold_out(source: Any, share: float = 0.5, *, seed: int | Generator = 0) -> t
 
     Args:
         source: a tensor, array, DataFrame or map-style dataset, a `Source` of one, or a `Pushforward` of that.
-        share: part of the rows that is held out, in (0, 1). Half is a fair start: the coreset converges faster in the
-            number of rows than the certificate does.
-        seed: int or generator; which split.
+        share: part of the rows that is held out, in (0, 1). Half is a good default: the coreset converges faster in
+            the number of rows than the certificate does.
+        seed: int or generator of the split.
 
     Returns:
         (to build on, held out): two sources without a common row.
