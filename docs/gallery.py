@@ -1,8 +1,8 @@
 """A hook of mkdocs that runs the scripts of docs/gallery, and makes a page of each.
 
 The docstring of a script is its title and its text, in Markdown. Its code is shown, then what it prints, and the
-pictures that it saves into the folder that it runs in. docs/gallery/index.md says in which order and under which
-heading entries stand, in comments `<!-- entries: NAME ... -->`.
+pictures that it saves into the folder that it runs in. docs/gallery/index.md lists all scripts, by title; on the site
+its lists become grids of pictures.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 FOLDER = Path(__file__).parent / "gallery"
-ENTRIES = re.compile(r"<!-- entries: ([\w ]+) -->")
+ITEM = re.compile(r"^- \[(.+)\]\((\w+)\.py\)$", re.MULTILINE)
+LIST = re.compile(rf"(?:{ITEM.pattern}\n?)+", re.MULTILINE)
 
 
 class Entry(NamedTuple):
@@ -44,13 +45,14 @@ class Result(NamedTuple):
 
 
 def entries() -> list[Entry]:
-    """The scripts, in the order of index.md. Raises PluginError where it and the folder do not name the same."""
-    index = (FOLDER / "index.md").read_text("utf-8")
-    listed = [name for names in ENTRIES.findall(index) for name in names.split()]
-    there = {path.stem for path in FOLDER.glob("*.py")}
-    if set(listed) != there or len(listed) != len(there):
-        raise PluginError(f"docs/gallery/index.md lists {sorted(listed)}; expected each of {sorted(there)} once")
-    return [read(FOLDER / f"{name}.py") for name in listed]
+    """The scripts, in the order of index.md. Raises PluginError where it and the folder do not say the same."""
+    listed = {name: title for title, name in ITEM.findall((FOLDER / "index.md").read_text("utf-8"))}
+    found = {path.stem: read(path) for path in FOLDER.glob("*.py")}
+    expected = {name: entry.title for name, entry in found.items()}
+    if listed != expected:
+        different = sorted(dict(listed.items() ^ expected.items()))
+        raise PluginError(f"docs/gallery/index.md: expected each script once, by its title; look at {different}")
+    return [found[name] for name in listed]
 
 
 def read(path: Path) -> Entry:
@@ -110,16 +112,14 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Replace the comments of index.md by grids of pictures."""
-    if page.file.src_uri != "gallery/index.md":
-        return markdown
-    titles = {entry.path.stem: entry.title for entry in entries()}
+    """Replace the lists of index.md by grids of pictures."""
+    return LIST.sub(grid, markdown) if page.file.src_uri == "gallery/index.md" else markdown
 
-    def grid(found: re.Match[str]) -> str:
-        cells = [
-            f'<a href="{name}/"><img src="{name}.png" alt="" loading="lazy"><span>{titles[name]}</span></a>'
-            for name in found[1].split()
-        ]
-        return "\n".join(['<div class="gallery">', *cells, "</div>"])
 
-    return ENTRIES.sub(grid, markdown)
+def grid(found: re.Match[str]) -> str:
+    """A list of scripts as a grid of links to their pages."""
+    cells = [
+        f'<a href="{name}/"><img src="{name}.png" alt="" loading="lazy"><span>{title}</span></a>'
+        for title, name in ITEM.findall(found[0])
+    ]
+    return "\n".join(['<div class="gallery">', *cells, "</div>\n"])
