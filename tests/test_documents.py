@@ -209,13 +209,12 @@ def check_neighbours(namespace: dict[str, Any], folder: Path) -> None:
 AFTERWARDS = {"docs/how-to/neighbours.md": check_neighbours}
 
 
+@pytest.mark.usefixtures("two_starts")
 @pytest.mark.parametrize(
     "path", [path if path == README else pytest.param(path, marks=pytest.mark.slow) for path in RUNNABLE], ids=name_of
 )
 def test_code_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     blocks = split(path.read_text("utf-8"))[1]
-    if not any(block.language == "output" for block in blocks):  # fewer starts end in other optima
-        request.getfixturevalue("two_starts")
     missing = missing_for(blocks)
     if missing:
         pytest.skip(f"{name_of(path)} needs {', '.join(missing)}, not installed; `make test` installs all")
