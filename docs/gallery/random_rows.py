@@ -1,6 +1,6 @@
 """Closer than random rows and k-means
 
-W_2 to 1,797 images of digits, of 5 to 200 points of equal weight. The centres of k-means are good where their shares
+$W_2$ to 1,797 images of digits, of 5 to 200 points of equal weight. The centres of k-means are good where their shares
 are kept as weights, and not when they are used as equal points.
 
 See the [comparison with other libraries](../comparison.md) and [weights](../how-to/weights.md).

@@ -12,9 +12,9 @@ from sklearn.datasets import load_sample_image
 
 import torchcoreset as tc
 
-picture = load_sample_image("flower.jpg")[::2, ::2].mean(2)
+picture = load_sample_image("flower.jpg")[::2, ::2, 1].astype(float)  # green shows the petals best
 height, width = picture.shape
-light = torch.from_numpy(picture**2.5).flatten()  # the background gets few dots
+light = torch.from_numpy(picture**3).flatten()  # the background gets few dots
 generator = torch.Generator().manual_seed(0)
 drawn = torch.multinomial(light, 6_000, generator=generator)
 places = torch.stack((drawn % width, drawn // width), 1) + torch.rand(6_000, 2, generator=generator)
