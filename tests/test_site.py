@@ -31,7 +31,7 @@ SEARCHED = ("normalize", "standardize", "GPU", "cuda", "medoid", "subset", "k-me
 def test_the_site_builds_needs_no_network_and_is_whole(tmp_path: Path) -> None:
     for package in ("mkdocs", "material", "mkdocstrings", "matplotlib", "sklearn"):
         if importlib.util.find_spec(package) is None:
-            pytest.skip(f"needs {package}: pip install 'torchcoreset[docs,examples]'")
+            pytest.skip(f"needs {package}: pip install 'torchcoreset[docs]'")
     site = tmp_path / "site"
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(site)],

@@ -18,7 +18,7 @@ x = torch.where(upper, angle.cos(), 1 - angle.cos())
 y = torch.where(upper, angle.sin(), 0.5 - angle.sin())
 data = torch.stack((x, y), 1) + 0.1 * torch.randn(3000, 2, generator=generator)
 
-result = tc.build_coreset(data, 40)
+result = tc.build_coreset(data, 40, restarts=1)
 print(result)
 print("samples in each cell:", result.transport.assignment.bincount()[:8].tolist(), "...")
 

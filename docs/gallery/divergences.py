@@ -18,7 +18,7 @@ data = radius[:, None] * torch.stack((angle.cos(), angle.sin()), 1)
 
 panels = []
 for divergence in ("wasserstein", "energy", "mmd"):
-    coreset = tc.build_coreset(data, 30, divergence=divergence).coreset
+    coreset = tc.build_coreset(data, 30, divergence=divergence, restarts=1).coreset
     distance = tc.transport(coreset, data).value ** 0.5
     energy = tc.energy_distance(coreset.points, data).item()
     print(f"{divergence:12} W2 = {distance:.3f}, energy distance = {energy:.5f}")

@@ -14,15 +14,16 @@ import torchcoreset as tc
 from torchcoreset.pictures import draw_classes
 
 X, y = load_digits(return_X_y=True)
+X = X / 16  # grey levels in [0, 1]
 X, y, X_test, y_test = X[:1200], y[:1200], X[1200:], y[1200:]
 
 labeled = tc.build_labeled_coreset(X, y, 40, restarts=1)
 points = labeled.points.detach().numpy()
-ours = LogisticRegression(max_iter=1000).fit(points, labeled.labels).score(X_test, y_test)
+ours = LogisticRegression().fit(points, labeled.labels).score(X_test, y_test)
 print(f"accuracy with 40 points: {ours:.2f}")
 
 subsets = [np.random.default_rng(seed).permutation(len(X))[:40] for seed in range(3)]
-random = [LogisticRegression(max_iter=1000).fit(X[rows], y[rows]).score(X_test, y_test) for rows in subsets]
+random = [LogisticRegression().fit(X[rows], y[rows]).score(X_test, y_test) for rows in subsets]
 print(f"accuracy with 40 random rows: {np.mean(random):.2f} on average of 3")
 
 draw_classes(labeled, labeled.labels, X, y).savefig("labels.png", dpi=80, bbox_inches="tight")

@@ -15,8 +15,8 @@ generator = torch.Generator().manual_seed(0)
 data = torch.randn(1500, 2, generator=generator)
 data[:30] = torch.tensor([9.0, 9.0]) + 2 * torch.randn(30, 2, generator=generator)
 
-plain = tc.build_coreset(data, 10)
-trimmed = tc.build_coreset(data, 10, trim=0.03)
+plain = tc.build_coreset(data, 10, restarts=1)
+trimmed = tc.build_coreset(data, 10, trim=0.03, restarts=1)
 print(f"W2 to all rows {plain.distance:.3f}, to 97 % of them {trimmed.distance:.3f}")
 print("rows left out:", (trimmed.transport.assignment < 0).sum().item())
 

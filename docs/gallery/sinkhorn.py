@@ -16,9 +16,9 @@ centres = torch.arange(8) * torch.pi / 4
 centres = torch.stack((centres.cos(), centres.sin()), 1)
 data = (centres[:, None] + 0.07 * torch.randn(8, 40, 2, generator=generator)).reshape(-1, 2)
 
-entropic = {"divergence": "sinkhorn", "blur": 0.3, "backend": "newton", "steps": 40}
+entropic = {"divergence": "sinkhorn", "blur": 0.3, "backend": "newton", "steps": 30}
 results = {
-    "exact": tc.build_coreset(data, 24),
+    "exact": tc.build_coreset(data, 24, restarts=1),
     "Sinkhorn divergence": tc.build_coreset(data, 24, **entropic),
     "entropic, not debiased": tc.build_coreset(data, 24, debias=False, **entropic),
 }

@@ -18,7 +18,7 @@ def square(m):
     return torch.rand(m, 2, generator=generator)
 
 
-answer = tc.size_for(0.2, square, samples=2000)
+answer = tc.size_for(0.2, square, samples=1000)
 print(answer.message)
 
 draw_certificates(answer.tried, epsilon=0.2).savefig("size.png", dpi=80)

@@ -24,7 +24,7 @@ points = torch.nn.Parameter(batch(20))
 loss = tc.CoresetLoss(p=2, online=True)
 optimizer = torch.optim.SGD([points], lr=10.0)
 paths = [points.detach().clone()]
-for step in range(200):
+for step in range(150):
     optimizer.param_groups[0]["lr"] = 10.0 * (step + 1) ** -0.5
     optimizer.zero_grad()
     loss(points, batch(40)).backward()

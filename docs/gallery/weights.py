@@ -17,7 +17,7 @@ data = torch.cat((small, large))
 
 panels = []
 for name, weights in (("equal", None), ("within (0.7, 1.4)", (0.7, 1.4)), ("free", "free")):
-    coreset = tc.build_coreset(data, 12, weights=weights).coreset
+    coreset = tc.build_coreset(data, 12, weights=weights, restarts=1).coreset
     distance = tc.transport(coreset, data).value ** 0.5
     lightest, heaviest = coreset.weights.aminmax()
     print(f"{name:18} W2 = {distance:.3f}, weights {lightest:.3f} to {heaviest:.3f}")
