@@ -49,6 +49,7 @@ def test_the_site_builds_needs_no_network_and_is_whole(tmp_path: Path) -> None:
         text = page.read_text("utf-8")
         assert not REMOTE.search(text), f"{page.name} loads {REMOTE.search(text)}"
         assert "<blockquote>" not in text, f"{page} shows an example as a quotation"
+        assert not re.search(r"<em>[\s).,;-]", text), f"{page} takes an asterisk of the text for emphasis"
     for style in site.rglob("*.css"):
         assert not re.search(r"(?:@import|url\()[^;)]*//", style.read_text("utf-8")), style.name
     wrong = runpy.run_path(str(ROOT / "docs" / "check.py"))["broken"](site)
