@@ -73,6 +73,7 @@ bench: $(BENCH_STAMP)
 
 bench-page: bench
 	$(RUN) -m tests.benchmarks.page
+	$(RUN) docs/speed.py
 
 bench-quick: $(BENCH_STAMP)
 	$(RUN) -m tests.benchmarks --quick

@@ -1,6 +1,6 @@
 """Draws the chart of speed of the README from the tables of benchmarks.md: `python docs/speed.py [FOLDER]`.
 
-`make bench-page` measures again and rewrites these tables.
+`make bench-page` measures again, rewrites these tables and draws the chart.
 """
 
 from __future__ import annotations
