@@ -14,7 +14,8 @@ import torchcoreset as tc
 
 generator = torch.Generator().manual_seed(0)
 centres = torch.tensor([[40.0, 10.0], [0.0, 178.0], [-15.0, -60.0]])
-ports = (centres[:, None] + torch.tensor([10.0, 14.0]) * torch.randn(3, 500, 2, generator=generator)).reshape(-1, 2)
+spread = torch.tensor([10.0, 14.0]) * torch.randn(3, 500, 2, generator=generator)
+ports = (centres[:, None] + spread).reshape(-1, 2)
 ports[:, 1] = (ports[:, 1] + 180) % 360 - 180
 
 result = tc.build_coreset(ports, 24, p=1, cost=tc.costs.GreatCircle(), restarts=1)
