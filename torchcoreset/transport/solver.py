@@ -78,6 +78,11 @@ TRUST_FEW = 2.0  # trust in etas below which no step is tried, if few samples ar
 TRUST_MANY = 0.1  # the same if many are
 REST = 0.1  # tolerances by which the dual may stay below its predicted maximum, where the curvature is at hand
 LEFT = 1.0  # the same where a curvature would have to be made first: the flow makes up for it
+# Parts of the samples on which a potential is found first where they are in clusters: from each to four times as many.
+FEWER_SAMPLES = (64, 16, 4)
+FEW_CROSSING = 20  # samples a point, at least, of such a part
+MANY_PAIRS = 1 << 22  # of a sample and a point, from which that pays: a flow on all of them takes seconds
+PRICED_FROM_FEW = 4  # times as many priced samples as otherwise, from the first round on
 # Flow.
 ROUNDS = 8  # most rounds, each with four times as many boundary samples as the one before
 # A second round takes 3 to 10 s with 1,000 points and 331,000 samples, a first one 1 s (measured).
@@ -203,7 +208,7 @@ class Solver:
         cells = self.evaluate(start)
         if _marginal_error(cells, self.problem) > max(FAILED_ERROR, self.grain):
             return False
-        self.evaluate(self._balance(cells, widen=1), cells)
+        self.evaluate(self._balance(cells, 1, 0), cells)
         return self.gap <= self.tolerance
 
     def run(self, start: Tensor | None) -> Transport:
@@ -220,9 +225,36 @@ class Solver:
             shape = (len(order), len(self.problem.x))
             self.keep_plan(Coupling(order, cells.cell[order], self.problem.a[order], shape), math.inf)
             return self._result(Status.MAX_STEPS)
-        if error > LEFT_ERROR and self._may_hold_all_pairs() and self.solve_directly(self.highest.potential):
+        if (
+            error > LEFT_ERROR
+            and self._may_hold_all_pairs()
+            and (self._balance_from_few() or self.solve_directly(self.highest.potential))
+        ):
             return self._result(Status.CONVERGED)
         return self._result(self._balance_in_rounds(cells, curvature))
+
+    def _balance_from_few(self) -> bool:
+        """Carry a potential from few samples to all of them, a flow each; whether the bounds meet.
+
+        Where much is left in wrong cells, clusters are so far apart that no sample joins their cells, and Newton sees
+        no curvature between them. What it costs to cross is nearly the same on few samples as on all.
+        """
+        n, m = len(self.problem.x), self.problem.count
+        sizes = [m // part for part in FEWER_SAMPLES if m // part >= FEW_CROSSING * n]
+        if n > DENSE_BALANCE or m * n < MANY_PAIRS or not sizes:
+            return False
+        v = self.highest.potential
+        for size in sizes:
+            few = Solver(self.engine.subsample(size).problem, self.settings)
+            v = few._balance(few.evaluate(v), 1, PRICED_FROM_FEW)
+            v = v - self.problem.b @ v
+        cells = self.evaluate(v)
+        for widen in (1, PRICED_FROM_FEW, PRICED_FROM_FEW**2):
+            v = self._balance(cells, widen, max(widen, PRICED_FROM_FEW))
+            cells = self.evaluate(v, cells)
+            if self.gap <= self.tolerance:
+                return True
+        return False
 
     def _balance_in_rounds(self, cells: LaguerreCells, curvature: Curvature | LazyHessian | None) -> Status:
         """Balance more samples in each round, until the bounds meet; why no further one was made if they do not."""
@@ -231,7 +263,7 @@ class Solver:
             gap = self.gap
             if round_:  # who may move is better known from margins that are not bounds any more
                 cells = self.evaluate(cells.potential)
-            v = self._balance(cells, widen=4**round_)
+            v = self._balance(cells, 4**round_, 4**round_ if round_ else 0)
             if self.gap <= self.tolerance or self.steps >= self.max_steps:
                 return Status.MAX_STEPS
             cells = self.evaluate(v, cells)
@@ -392,15 +424,19 @@ class Solver:
         n, m = len(self.problem.x), self.problem.count
         return _marginal_error(cells, self.problem) * m <= min(m * n / MOVE_COST, MOVED_PER_POINT * n)
 
-    def _balance(self, cells: LaguerreCells, widen: int) -> Tensor:
-        """A feasible plan from cells; keeps the best upper bound; returns the potential that goes with it."""
+    def _balance(self, cells: LaguerreCells, widen: int, priced: int) -> Tensor:
+        """A feasible plan from cells; keeps the best upper bound; returns the potential that goes with it.
+
+        Of the samples near the boundary of each cell `widen` times as many are offered as for a potential that is
+        nearly right, and `priced` times as many of those that leave for each other cell at the least price.
+        """
         problem, v = self.problem, cells.potential
         n = len(problem.x)
         excess = cells.mass - problem.b
         limit = max(n, BALANCED_ELEMENTS // (n if n <= MOST_DENSE else ROW_ELEMENTS))
         boundary = boundary_samples(self.engine, cells, excess, widen, limit)
-        if n <= DENSE_BALANCE and widen > 1:
-            boundary = priced_samples(self.engine, cells, boundary, widen)
+        if n <= DENSE_BALANCE and priced:
+            boundary = priced_samples(self.engine, cells, boundary, priced)
         arguments = tuple(t.cpu().numpy() for t in (boundary.cell, boundary.a, excess, v))
         # At a potential far from the best, samples may lie in cells that cost far more than the plan does.
         mean = min(cells.mean, self.value)
