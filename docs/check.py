@@ -154,7 +154,12 @@ class Watched:
         self.said: list[str] = []
         page.on("console", lambda message: message.type == "error" and self.said.append(message.text))
         page.on("pageerror", lambda error: self.said.append(str(error)))
-        page.on("requestfailed", lambda request: self.said.append(f"could not load {request.url}"))
+        page.on("requestfailed", self.failed)
+
+    def failed(self, request: Any) -> None:
+        # What the next page cuts off, such as the worker of the search, is aborted, and is no failure.
+        if request.failure != "net::ERR_ABORTED":
+            self.said.append(f"could not load {request.url}: {request.failure}")
 
     def look(self, address: str) -> list[str]:
         """What is wrong with the page at an address."""
