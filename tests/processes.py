@@ -18,6 +18,10 @@ SERVER.set_forkserver_preload(["torch", "torch._dynamo"])
 
 COMMAND = "import runpy, sys; sys.argv[0] = 'torchcoreset'; runpy.run_module('torchcoreset', run_name='__main__')"
 
+# For code that measures memory: glibc gives back at once what is a megabyte or more. Its own threshold moves, and what
+# it keeps then counts as taken.
+MMAP = "import ctypes; ctypes.CDLL(None).mallopt(-3, 1_000_000)  # M_MMAP_THRESHOLD\n"
+
 
 class Started:
     """Code that is running, as `__main__`, in this folder and with this environment.

@@ -4,9 +4,6 @@ D12 scales of the measure, D14 working memory, D17 blurs in loops that succeed, 
 of points in any order.
 """
 
-import os
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
@@ -17,6 +14,7 @@ from torch import Tensor
 
 import torchcoreset as tc
 from tests.data import normal
+from tests.processes import MMAP, run
 
 either_backend = pytest.mark.parametrize("backend", ["newton", "geomloss"])
 
@@ -160,8 +158,4 @@ print((memory("VmHWM") - before) / 1024)
 def test_d14_memory_is_less_than_a_third_of_the_matrix() -> None:
     third = 2048 * 200_000 * 4 / 2**20 / 3
     # What was given back counts as taken where glibc keeps it: by its own threshold, which moves, 387 to 1,448 MiB.
-    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "1000000"}
-    done = subprocess.run(
-        [sys.executable, "-c", D14], env=environment, capture_output=True, text=True, check=True, timeout=200
-    )
-    assert float(done.stdout) < third
+    assert float(run(MMAP + D14)) < third

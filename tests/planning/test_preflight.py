@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,6 +10,7 @@ import pytest
 import torch
 
 import torchcoreset as tc
+from tests.processes import MMAP, run
 from torchcoreset.coresets.samples import loaded as held
 
 PROBE = """
@@ -20,7 +18,7 @@ import sys
 import torch, torchcoreset as tc
 
 n, m, d, p = map(int, sys.argv[1:5])
-tc.build_coreset(torch.randn(200, 2, generator=torch.Generator().manual_seed(0)), 3, steps=5)
+tc.build_coreset(torch.randn(2000, d, generator=torch.Generator().manual_seed(0)), 3, p=p, steps=5)
 memory = lambda name: next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name))
 before = memory("VmRSS")
 torch.manual_seed(1)
@@ -47,10 +45,7 @@ def test_memory_is_what_was_estimated(n: int, m: int, d: int, p: int, tolerance:
     given back, which varies from run to run and is left out here.
     """
     estimate = tc.preflight(lambda k: torch.randn(k, d), n, p, samples=m).memory
-    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "1000000"}
-    command = [sys.executable, "-c", PROBE, *map(str, (n, m, d, p, tolerance))]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=200)
-    assert int(done.stdout) == pytest.approx(0.8 * estimate, rel=0.2)
+    assert int(run(MMAP + PROBE, *map(str, (n, m, d, p, tolerance)))) == pytest.approx(0.8 * estimate, rel=0.2)
 
 
 @pytest.mark.slow
