@@ -15,6 +15,8 @@ from torchcoreset.coresets.algorithms import quasi_newton
 from torchcoreset.losses import make_settings
 from torchcoreset.testing import LINE_PROBLEMS, LineProblem, energy_line, support_points_line
 
+pytestmark = pytest.mark.usefixtures("two_starts")
+
 OPTIONS: dict[str, dict[str, Any]] = {
     "energy": {"divergence": "energy"},
     "energy of p=1.5": {"divergence": "energy", "p": 1.5},

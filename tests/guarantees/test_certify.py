@@ -29,7 +29,7 @@ certify_module = importlib.import_module("torchcoreset.guarantees.certify")  # t
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:source. one of:UserWarning")
 @pytest.mark.parametrize("kind", ["optimal", "random"])
-@pytest.mark.parametrize("n", [5, 10, 50])
+@pytest.mark.parametrize("n", [5, 50])
 @pytest.mark.parametrize("p", [1, 2])
 def test_coverage(p: int, n: int, kind: str) -> None:
     """The normal on the line, whose W_p to any points is known: 200 intervals hold it at least 190 times."""

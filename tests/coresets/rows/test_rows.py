@@ -13,6 +13,7 @@ from torch import Tensor
 
 import torchcoreset as tc
 
+pytestmark = pytest.mark.usefixtures("two_starts")
 GENERATOR = torch.Generator().manual_seed(0)
 
 

@@ -134,13 +134,12 @@ def test_the_line_agrees_with_enumeration() -> None:
 # Builds ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("two_starts")
 @pytest.mark.parametrize("kind", CLOUDS)
 @pytest.mark.parametrize("p", [1, 2, 3])
 def test_no_build_is_nearer(kind: str, p: float) -> None:
     y = cloud(kind, 80)
     for a in (None, uneven(80)) if kind != "wide" else (None,):  # means and medians of 784 numbers take long
-        built = tc.build_coreset(y, 8, p, sample_weights=a, progress=False)
+        built = tc.build_coreset(y, 8, p, sample_weights=a, restarts=1, progress=False)
         lowest = [tc.optimality_bound(y, 8, p, sample_weights=a, method=method) for method in METHODS]
         for bound in lowest:
             assert bound.lower <= built.transport.value * (1 + 1e-6), bound
@@ -150,12 +149,11 @@ def test_no_build_is_nearer(kind: str, p: float) -> None:
         assert lowest[1].lower <= lowest[2].lower * (1 + ROUNDING)
 
 
-@pytest.mark.usefixtures("two_starts")
 @pytest.mark.parametrize("weights", ["free", (0.5, 2.0), [0.4, 0.1, 0.2, 0.1, 0.1, 0.1]])
 @pytest.mark.parametrize("kind", ["normal", "clusters", "cauchy", "repeated", "one outlier", "ints"])
 def test_no_build_with_other_weights_is_nearer(kind: str, weights: object) -> None:
     y, a = cloud(kind, 80), uneven(80)
-    built = tc.build_coreset(y, 6, weights=weights, sample_weights=a, progress=False)
+    built = tc.build_coreset(y, 6, weights=weights, sample_weights=a, restarts=1, progress=False)
     for method in METHODS:
         bound = tc.optimality_bound(y, 6, weights=weights, sample_weights=a, method=method)
         assert bound.lower <= built.transport.value * (1 + 1e-6), bound
