@@ -238,6 +238,7 @@ class Dual:
     potential: Tensor  # (n,) float64, centred
     lower: float  # the semi-dual there
     transform: Tensor  # (m,) float64 c-transform min_i(c_ki - v_i)
+    gap: float  # relative to the best plan; inf where none was made
 
 
 def solve_dual(
@@ -262,7 +263,7 @@ def _solve_dual(problem: Problem, settings: Settings, start: Tensor | None) -> D
     shift = inner.b @ best
     transform = solver.transform + shift
     potential = extend(best - shift, support, c_transform(problem, transform, ~support))
-    return Dual(potential, solver.lower, transform)
+    return Dual(potential, solver.lower, transform, solver.gap)
 
 
 def _ascend(solver: Solver, start: Tensor | None) -> None:

@@ -93,7 +93,7 @@ def _solved(
         moments.add(found.transform, rows.w)
         error = moments.standard_error * math.sqrt(rows.size / samples)
     tolerance = _tolerance(found.lower, error)
-    if tolerance < ROUGH:
+    if tolerance < min(ROUGH, found.gap):
         start = found.potential
         found = solve_dual(problem, tolerance=tolerance, start=start, max_steps=100, engine=engine)
     return found.potential, found.lower, error
