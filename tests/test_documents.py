@@ -209,7 +209,6 @@ def check_neighbours(namespace: dict[str, Any], folder: Path) -> None:
 AFTERWARDS = {"docs/how-to/neighbours.md": check_neighbours}
 
 
-@pytest.mark.usefixtures("two_starts")
 @pytest.mark.parametrize(
     "path", [path if path == README else pytest.param(path, marks=pytest.mark.slow) for path in RUNNABLE], ids=name_of
 )
@@ -220,6 +219,7 @@ def test_code_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
         pytest.skip(f"{name_of(path)} needs {', '.join(missing)}, not installed; `make test` installs all")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.setattr("torchcoreset.coresets.start.restarts.MOST", 1)  # starts: what they bring is tested elsewhere
     namespace: dict[str, Any] = {"__name__": "__document__"}
     for block, shown in itertools.zip_longest(blocks, blocks[1:]):
         printed = io.StringIO()

@@ -81,13 +81,13 @@ def merge(
     Example:
         >>> import torch, torchcoreset as tc
         >>> generator = torch.Generator().manual_seed(0)
-        >>> days = [torch.randn(1000, 2, generator=generator) + shift for shift in (0.0, 3.0)]
-        >>> results = [tc.build_coreset(day, 20, restarts=1) for day in days]
-        >>> merged = tc.merge(results, masses=[0.7, 0.3], size=20)
+        >>> days = [torch.randn(500, 2, generator=generator) + shift for shift in (0.0, 3.0)]
+        >>> results = [tc.build_coreset(day, 10, restarts=1) for day in days]
+        >>> merged = tc.merge(results, masses=[0.7, 0.3], size=10)
         >>> merged.coreset.points.shape, len(merged.bound.parts)
-        (torch.Size([20, 2]), 2)
+        (torch.Size([10, 2]), 2)
         >>> rows = torch.cat(days)
-        >>> share = torch.tensor([0.7, 0.3]).repeat_interleave(1000)
+        >>> share = torch.tensor([0.7, 0.3]).repeat_interleave(500)
         >>> tc.transport(merged, rows, sample_weights=share).value ** 0.5 <= merged.bound.upper
         True
 
