@@ -11,6 +11,7 @@ import torch
 import torchcoreset as tc
 
 PARTS, ROWS, SIZE = 10, 10_000, 10
+SMALL = 4, 2000, 10  # for other processes, which begin alike whatever they are given
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +25,12 @@ def example():
 def merged(example):
     """The result in this process."""
     return example.on_serial(PARTS, ROWS, SIZE)
+
+
+@pytest.fixture(scope="module")
+def small(example):
+    """The same of fewer rows."""
+    return example.on_serial(*SMALL)
 
 
 @pytest.mark.slow
@@ -41,26 +48,24 @@ def test_the_bound_holds_for_all_rows(example, merged):
 
 
 @pytest.mark.slow
-def test_on_dask(example, merged):
+def test_on_dask(example, small):
     pytest.importorskip("dask", reason="needs dask: pip install 'torchcoreset[tables]'")
-    assert torch.equal(
-        example.on_dask(PARTS, ROWS, SIZE, scheduler="synchronous").coreset.points, merged.coreset.points
-    )
+    assert torch.equal(example.on_dask(*SMALL, scheduler="synchronous").coreset.points, small.coreset.points)
 
 
 @pytest.mark.slow
-def test_on_the_processes_of_dask(example, merged):
+def test_on_the_processes_of_dask(example, small):
     pytest.importorskip("dask", reason="needs dask: pip install 'torchcoreset[tables]'")
-    other = example.on_dask(PARTS, ROWS, SIZE)
-    assert other.bound.upper == pytest.approx(merged.bound.upper, rel=1e-6)
+    other = example.on_dask(*SMALL)
+    assert other.bound.upper == pytest.approx(small.bound.upper, rel=1e-6)
 
 
 @pytest.mark.slow
-def test_on_ray(example, merged):
+def test_on_ray(example, small):
     ray = pytest.importorskip("ray", reason="needs ray")
     ray.init(num_cpus=2, include_dashboard=False)
     try:
-        assert example.on_ray(PARTS, ROWS, SIZE).bound.upper == pytest.approx(merged.bound.upper, rel=1e-6)
+        assert example.on_ray(*SMALL).bound.upper == pytest.approx(small.bound.upper, rel=1e-6)
     finally:
         ray.shutdown()
 
