@@ -9,6 +9,7 @@ W_p^p = min_pi max_v ... with both held fixed:
 Weights are normalised, b = w / sum w, so the last two are projected: a constant added to v changes nothing.
 Every loss here is attached in this way; the derivatives above are those of the exact loss.
 Value and gradients in x and y belong to the feasible plan that the solver returns; they are exact when its gap is 0.
+How a plan divides the mass of many equal samples among them is arbitrary: each has its share, by weight, of their sum.
 The envelope holds for first derivatives only: the plan moves with the points, which a second derivative would need.
 """
 
@@ -23,7 +24,7 @@ import torch
 from torch import Tensor
 
 from ..modes import outside_compile, solver_modes
-from ..transport import Cost, Coupling, Problem, Transport, TransportBatch
+from ..transport import Cost, Coupling, Problem, Transport, TransportBatch, repeats_of
 
 Inputs = tuple[Tensor, Tensor, "Tensor | None", "Tensor | None"]  # points, samples and the weights of both
 Needed = tuple[bool, bool, bool, bool]
@@ -225,6 +226,8 @@ def solved_by_plan(
 
     def derivatives(inputs: Inputs, needed: Needed) -> Derivatives:
         in_points, in_samples = position_gradients(*inputs[:2], plan, cost, needed[0] and summed is None, needed[1])
+        if in_samples is not None and total is None:
+            in_samples = even_among_equals(in_samples, inputs[1], inputs[3])
         return in_points if summed is None else summed, in_samples, found.potential, found.transform
 
     return Solved(found.value, found, derivatives, union)
@@ -240,14 +243,27 @@ def solved_by_plans(cost: Cost, found: TransportBatch) -> Solved:
         in_points, in_samples = position_gradients(
             x.flatten(0, 1), y.flatten(0, 1), found.plan.block_diagonal(), cost, needed[0], needed[1]
         )
+        if in_samples is not None:
+            weights = [None] * len(y) if inputs[3] is None else inputs[3]
+            parts = zip(in_samples.view(y.shape), y, weights, strict=True)
+            in_samples = torch.stack([even_among_equals(*part) for part in parts])
         return (
             None if in_points is None else in_points.view(x.shape),
-            None if in_samples is None else in_samples.view(y.shape),
+            in_samples,
             found.potential,
             found.transform,
         )
 
     return Solved(found.value, found, derivatives)
+
+
+def even_among_equals(gradient: Tensor, samples: Tensor, weights: Tensor | None) -> Tensor:
+    """The gradient in samples (m, d), shared by equal ones in proportion to their weights (m,), or equally for None.
+
+    Few samples stay as the plan has them.
+    """
+    repeats = repeats_of(samples if samples.dtype == torch.float64 else samples.float())
+    return gradient if repeats is None else repeats.even(gradient, weights)
 
 
 def weight_gradient(potential: Tensor, weights: Tensor, union: tuple[float, float] | None = None) -> Tensor:

@@ -10,8 +10,8 @@ from p. `solve` is the way in, and `solver` puts three rooms together until the 
 Beside them, `stream` follows the potential of a stream batch by batch, `entropic` solves Sinkhorn's problem, and
 `ranks` wraps a problem and its engine where samples lie on several processes; `batched` takes many problems of one
 shape. `marginals` says what a plan may choose where weights are not fixed, and `relaxed` solves for such plans.
-`support` leaves out points without weight, `groups` cuts a problem where no mass crosses, `labels` sends each sample to
-one point, and `extent` measures median, scale and diameter.
+`reductions` merges equal samples, leaves out points without weight and cuts a problem where no mass crosses; `labels`
+sends each sample to one point, and `extent` measures median, scale and diameter.
 """
 
 from .batched import CouplingBatch, TransportBatch
@@ -19,6 +19,7 @@ from .costs import DISTANCE, Cost, as_cost, check_power
 from .extent import data_scale, diameter, distances, weighted_median
 from .marginals import FREE, as_marginals, check_trim, is_choice
 from .problem import Problem, as_table, make_problem, within_range
+from .reductions import repeats_of
 from .result import ENTRIES, Coupling, Status, Transport
 from .solve import EXACT_GAP, check_start, check_tolerance, report_unconverged, solve, solve_dual, transport
 from .solver import DENSE_BALANCE
@@ -28,5 +29,6 @@ __all__ = [
     "DENSE_BALANCE", "DISTANCE", "ENTRIES", "EXACT_GAP", "FREE", "Cost", "Coupling", "CouplingBatch", "Problem",
     "Status", "StreamStatus", "StreamTransport", "Transport", "TransportBatch", "as_cost", "as_marginals", "as_table",
     "check_power", "check_start", "check_tolerance", "check_trim", "data_scale", "diameter", "distances", "is_choice",
-    "make_problem", "report_unconverged", "solve", "solve_dual", "transport", "weighted_median", "within_range",
+    "make_problem", "repeats_of", "report_unconverged", "solve", "solve_dual", "transport", "weighted_median",
+    "within_range",
 ]  # fmt: skip

@@ -15,14 +15,13 @@ from ..modes import solver_modes
 from ..tensors import check_count, is_real, real_tensor, weighted_points
 from .batched import TransportBatch, is_batch, make_problems, refuse_choices, refuse_group, solve_each
 from .costs import Cost, check_euclidean, measured
-from .groups import Group, far_groups, group_problem
 from .passes import Engine, EngineChoice, EngineName, check_engine
 from .problem import Problem, as_float64, as_tables, make_problem, within_range
 from .ranks import as_ranks, solve_on, told_to
+from .reductions import Group, Repeats, c_transform, extend, far_groups, group_problem, repeats_of, restrict
 from .relaxed import solve_relaxed
 from .result import Coupling, Status, Transport
 from .solver import Settings, Solver, plan_cost
-from .support import c_transform, extend, restrict
 
 EXACT_GAP = 1e-9
 FLOAT64 = 1 << 28  # coordinates times points up to which a direct solve is in float64: some 50 ms (one core)
@@ -59,7 +58,7 @@ def transport(
             are, half precision in float32; float32 in float64 where samples in float64 need it.
         samples: (m, d), or (m,) when d = 1, of any real dtype; for a batch (B, m, d). Of a batch either points or
             samples may be those of one cloud, which all pairs share. Either may be a coreset, or a result that holds
-            one; its weights go with it.
+            one; its weights go with it. Of 2,000 samples or more, equal ones are solved for as one.
         p: power of the Euclidean distance, p >= 1.
         point_weights, sample_weights: (n,) and (m,), non-negative, any positive sum; equal if None. For a batch (B, n)
             and (B, m), or as for one pair if all share them. Those of points may be left to the plan: "free" sends
@@ -210,16 +209,25 @@ def solve(
     Balancing gives a plan in its first round, and further rounds are what takes long where that is not as good as was
     asked for. `accept_near_optimal` makes few of them, and none after a plan within ROUGH tolerances.
 
-    Points of weight zero are left out and given their potential afterwards. If float32 cannot tell a gap of the
-    tolerance from its own rounding, the problem is solved in float64.
+    Equal samples become one, whose mass is divided among them afterwards; points of weight zero are left out and given
+    their potential. If float32 cannot tell a gap of the tolerance from its own rounding, the problem is solved in
+    float64.
     """
-    if problem.marginals is not None:
-        return solve_relaxed(
-            problem, problem.marginals, tolerance=tolerance, max_steps=max_steps, engine=engine,
-            start=None if start is None else check_start(start, problem),
-        )  # fmt: skip
-    settings = Settings(tolerance, exact, max_steps, engine, accept_near_optimal)
-    return _solve(problem, settings, None if start is None else check_start(start, problem))
+    start = None if start is None else check_start(start, problem)
+    repeats = _repeats(problem)
+    inner = problem if repeats is None else repeats.merged(problem)
+    if inner.marginals is not None:
+        result = solve_relaxed(
+            inner, inner.marginals, tolerance=tolerance, max_steps=max_steps, engine=engine, start=start
+        )
+    else:
+        result = _solve(inner, Settings(tolerance, exact, max_steps, engine, accept_near_optimal), start)
+    return result if repeats is None else repeats.expanded(result, problem)
+
+
+def _repeats(problem: Problem) -> Repeats | None:
+    """Which samples are equal, if all are here; else as `repeats_of`."""
+    return repeats_of(problem.y) if len(problem.y) == problem.count else None
 
 
 def _solve(problem: Problem, settings: Settings, start: Tensor | None) -> Transport:
@@ -249,8 +257,12 @@ def solve_dual(
     Newton's model expects the semi-dual to be within a tenth of the tolerance of its maximum. Where samples are few,
     it is balancing a plan that takes most of the time of `solve`.
     """
-    settings = Settings(tolerance, False, max_steps, engine, False)
-    return _solve_dual(problem, settings, None if start is None else check_start(start, problem))
+    start = None if start is None else check_start(start, problem)
+    settings, repeats = Settings(tolerance, False, max_steps, engine, False), _repeats(problem)
+    if repeats is None:
+        return _solve_dual(problem, settings, start)
+    found = _solve_dual(repeats.merged(problem), settings, start)
+    return replace(found, transform=found.transform[repeats.of])
 
 
 def _solve_dual(problem: Problem, settings: Settings, start: Tensor | None) -> Dual:

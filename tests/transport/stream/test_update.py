@@ -12,6 +12,7 @@ from torchcoreset.testing import NORMAL
 from torchcoreset.transport.costs import as_cost
 from torchcoreset.transport.passes.choose import make_engine
 from torchcoreset.transport.problem import Problem, make_problem
+from torchcoreset.transport.reductions import c_transform
 from torchcoreset.transport.stream.batch import (
     BatchCells,
     Smoothed,
@@ -23,7 +24,6 @@ from torchcoreset.transport.stream.batch import (
 from torchcoreset.transport.stream.boundaries import boundaries_of, boundary_drift
 from torchcoreset.transport.stream.state import GAIN, StreamState
 from torchcoreset.transport.stream.update import advance, advect, begin, chi_square, forget, is_due
-from torchcoreset.transport.support import c_transform
 
 either_power = pytest.mark.parametrize("p", [1, 2])
 

@@ -24,9 +24,9 @@ from ..costs import Cost
 from ..dual import LOOSE, coarse_potential, newton_steps
 from ..passes import Engine, SmoothedCells, make_engine
 from ..problem import Problem, as_float64
+from ..reductions import extend, restrict
 from ..result import Status
 from ..solve import solve
-from ..support import extend, restrict
 from .evaluation import Entropic, cost_blocks, evaluate
 
 SHRINK = 4.0  # of eta from one stage to the next

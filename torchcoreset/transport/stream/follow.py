@@ -12,8 +12,8 @@ from torch import Tensor
 from ...tensors import described
 from ..passes import EngineChoice, make_engine
 from ..problem import Problem
+from ..reductions import c_transform, extend, restrict
 from ..result import Coupling
-from ..support import c_transform, extend, restrict
 from .batch import BatchCells, effective_size, evaluate_batch, smoothed, unseen_cells
 from .drift import FeatureMoments, features, first_moments, watched
 from .state import StreamState

@@ -6,8 +6,8 @@ from torch import Tensor
 
 import torchcoreset as tc
 from tests.data import normal
-from torchcoreset.transport.groups import far_groups
 from torchcoreset.transport.problem import make_problem
+from torchcoreset.transport.reductions import far_groups
 from torchcoreset.transport.solve import solve_dual
 
 every_power = pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])

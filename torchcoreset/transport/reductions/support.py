@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from .problem import Problem
+from ..problem import Problem
 
 
 def restrict(problem: Problem, support: Tensor) -> Problem:

@@ -15,7 +15,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from .problem import Problem, without_offset
+from ..problem import Problem, without_offset
 
 FAR = 1e6  # cost of the mean distance over the mean cost to the nearest point, from which groups are looked for
 GAP = 100.0  # width of a gap, in lengths whose cost is the mean cost to the nearest point

@@ -1,0 +1,11 @@
+"""What makes a problem smaller, or several of it, and how the result becomes that of the whole again.
+
+Points of weight zero are left out (`support`), equal samples become one (`repeated`), and groups so far apart that no
+mass goes from one to another are solved by themselves (`groups`).
+"""
+
+from .groups import Group, far_groups, group_problem
+from .repeated import Repeats, repeats_of
+from .support import c_transform, extend, restrict
+
+__all__ = ["Group", "Repeats", "c_transform", "extend", "far_groups", "group_problem", "repeats_of", "restrict"]
