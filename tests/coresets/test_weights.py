@@ -1,5 +1,6 @@
 """Builds with free and bounded weights, and with mass that stays unmatched, on every kind of data."""
 
+import functools
 import math
 import pickle
 from pathlib import Path
@@ -67,6 +68,12 @@ def test_a_small_cluster_far_away_gets_a_point() -> None:
     assert bounded.transport.value < 10  # an equal share of 50 rows would bring 40 of them there
 
 
+@functools.cache
+def best_of(weights: object) -> float:
+    torch.manual_seed(0)
+    return tc.build_coreset(lambda k: torch.randn(k, 2), 10, weights=weights, samples=20_000).transport.value
+
+
 @pytest.mark.parametrize("algorithm", ["fixed_point", "gradient", "sgd"])
 @pytest.mark.parametrize("weights", ["free", BOUNDS], ids=str)
 def test_every_algorithm_chooses(algorithm: str, weights: object) -> None:
@@ -74,8 +81,7 @@ def test_every_algorithm_chooses(algorithm: str, weights: object) -> None:
     result = tc.build_coreset(
         lambda k: torch.randn(k, 2), 10, weights=weights, algorithm=algorithm, samples=20_000, steps=200
     )
-    best = tc.build_coreset(lambda k: torch.randn(k, 2), 10, weights=weights, samples=20_000)
-    assert result.transport.value < 1.15 * best.transport.value
+    assert result.transport.value < 1.15 * best_of(weights)
 
 
 def test_streams_are_read_batch_by_batch() -> None:

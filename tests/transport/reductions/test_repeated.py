@@ -78,6 +78,20 @@ def test_plans_that_choose_leave_whole_samples_unmatched(weights: object, trim: 
     assert int(((matched > 1e-6) & (matched < 1 - 1e-6)).sum()) <= 8
 
 
+@pytest.mark.parametrize(
+    "cost",
+    [tc.costs.Cosine(), tc.costs.Scaled([1.0, 2.0, 0.5]), lambda y, x: (y - x).abs().sum(-1)],
+    ids=["cosine", "scaled", "a function"],
+)
+def test_other_costs(cost: object) -> None:
+    rows, y, of = copies("normal")
+    x = rows[:7] + 0.1
+    found = tc.transport(x, y, 1, cost=cost)
+    few = tc.transport(x, rows, 1, None, torch.bincount(of), cost=cost)
+    assert found.value == pytest.approx(few.value, rel=1e-6)
+    assert found.plan.shape == (M, 7)
+
+
 def test_equal_samples_share_their_gradient_by_weight() -> None:
     rows, y, of = copies("normal")
     x, a = rows[:9] + 0.2, uneven(M)
