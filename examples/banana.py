@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import experiment
+import figures
 import torch
 from experiment import Row
 from torch import Tensor
@@ -117,7 +118,7 @@ def conclusion(rows: Sequence[Row]) -> str:
 
 def draw(found: dict[str, Tensor], rows: Sequence[Row], path: Path) -> None:
     """The paper's four panels, over samples of the populations."""
-    plt = experiment.pyplot()
+    plt = figures.pyplot()
     noise = torch.randn(6000, 2, generator=torch.Generator().manual_seed(99))
     figure, axes = plt.subplots(2, 2, figsize=(8, 8), layout="constrained", dpi=130)
     for axis, name in zip(axes.flat, (NOISE, IMAGE, DIRECT, RANDOM), strict=True):
@@ -129,7 +130,7 @@ def draw(found: dict[str, Tensor], rows: Sequence[Row], path: Path) -> None:
         axis.set(xlim=(-3.6, 3.6), ylim=(-3.6, 3.6) if name == NOISE else (-3.2, 9.5))
         axis.set_axis_off()
     axes[0, 0].set_aspect("equal")
-    experiment.save(figure, path)
+    figures.save(figure, path)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import torch
 import yaml
+from figures import COLOURS
 
 CONFIGS = Path(__file__).parents[1] / "configs"
-COLOURS = ("#d1495b", "#2e6f95", "#5b8c5a", "#8d6a9f", "#e09f3e", "#333333", "#7f7f7f")
 
 Settings = TypeVar("Settings")
 Row = dict[str, Any]
@@ -123,10 +123,10 @@ def each(work: Callable[[Any], Any], tasks: Sequence[Any], jobs: int, keep: Path
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:
-    """What `work` returns, and how many seconds it took."""
-    began = time.perf_counter()
+    """What `work` returns, and the processor seconds it took, which hardly depend on what else the machine does."""
+    began = time.process_time()
     found = work()
-    return found, time.perf_counter() - began
+    return found, time.process_time() - began
 
 
 def summary(rows: Iterable[Row], by: Sequence[str]) -> list[Row]:
@@ -170,23 +170,6 @@ def write(name: str, rows: Sequence[Row], settings: Any, out: Path) -> None:
         "threads": torch.get_num_threads(),
     }
     (out / f"{name}.json").write_text(json.dumps({**about, "rows": rows}, indent=1), "utf-8")
-
-
-def pyplot() -> Any:
-    """Matplotlib's pyplot, drawing into files."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt
-
-
-def save(figure: Any, path: Path) -> None:
-    """Write a figure, let go of it, and say where it is."""
-    figure.savefig(path)
-    pyplot().close(figure)
-    print(f"\nfigure  {path}")
 
 
 def draw_curves(axis: Any, rows: Iterable[Row], across: str, value: str, by: str) -> None:

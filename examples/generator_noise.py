@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import experiment
+import figures
 import numpy as np
 import public_data
 import torch
@@ -226,7 +227,7 @@ def conclusion(rows: Sequence[Row]) -> str:
 
 def draw(found: dict[str, Tensor], networks: Networks, settings: Settings, path: Path) -> None:
     """The images of the four sets of points, sorted along the first principal axis of their features."""
-    plt = experiment.pyplot()
+    plt = figures.pyplot()
     side = round(next(iter(found.values())).shape[1] ** 0.5)
     across = min(10, settings.size)
     figure, axes = plt.subplots(2, 2, figsize=(9, 5.4), layout="constrained", dpi=150)
@@ -237,7 +238,7 @@ def draw(found: dict[str, Tensor], networks: Networks, settings: Settings, path:
         axis.imshow(tiles.permute(0, 2, 1, 3).flatten(0, 1).flatten(1).numpy(), cmap="gray_r", vmin=0, vmax=1)
         axis.set_title(name, fontsize=11)
         axis.set_axis_off()
-    experiment.save(figure, path)
+    figures.save(figure, path)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 
 import experiment
+import figures
 import torch
 from experiment import Row
 from torch import Tensor
@@ -163,7 +164,7 @@ def conclusion(rows: Sequence[Row]) -> str:
 
 def draw(found: dict[str, Tensor], samples: Tensor, means: Sequence[Row], path: Path) -> None:
     """The points over the samples, a panel for each way, and W_2 of all of them."""
-    plt = experiment.pyplot()
+    plt = figures.pyplot()
     across = (len(found) + 2) // 2
     figure, axes = plt.subplots(2, across, figsize=(3.4 * across, 6.8), layout="constrained", dpi=130)
     for axis, (name, points) in zip(axes.flat, found.items(), strict=False):
@@ -178,7 +179,7 @@ def draw(found: dict[str, Tensor], samples: Tensor, means: Sequence[Row], path: 
     axes.flat[-1].invert_yaxis()
     axes.flat[-1].spines[["top", "right"]].set_visible(False)
     axes.flat[-1].set_title(f"$W_2$, {means[0]['runs']} runs", fontsize=11)
-    experiment.save(figure, path)
+    figures.save(figure, path)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import experiment
+import figures
 import torch
 from experiment import Row
 from torch import Tensor
@@ -258,7 +259,7 @@ def draw(
     path: Path,
 ) -> None:
     """Descent of a Gaussian, losses of mixtures from every start, and two fits with free weights."""
-    plt = experiment.pyplot()
+    plt = figures.pyplot()
     figure, axes = plt.subplots(1, 4, figsize=(17, 4.2), layout="constrained", dpi=130)
     for (kind, way), colour in zip(paths.items(), experiment.COLOURS, strict=False):
         axes[0].semilogy([closed for _, closed in way], color=colour, label=f"closed form, {kind} noise")
@@ -283,7 +284,7 @@ def draw(
         axis.set_title(f"free weights, {name} of {settings.runs}: {fit.losses[-1]:.2f}", fontsize=11)
         axis.set_aspect("equal", adjustable="datalim")
         axis.set_axis_off()
-    experiment.save(figure, path)
+    figures.save(figure, path)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import experiment
+import figures
 import numpy as np
 import public_data
 from baselines.svm_importance import svm_importance
@@ -225,7 +226,7 @@ def conclusion(means: list[Row]) -> str:
 
 def draw(means: list[Row], settings: Settings, path: Path) -> None:
     """Measures down, data sets across, for the first kernel: relative to all rows against size."""
-    plt = experiment.pyplot()
+    plt = figures.pyplot()
     names, down = settings.data, len(MEASURES)
     figure, axes = plt.subplots(
         down, len(names), figsize=(4.6 * len(names), 3.4 * down), squeeze=False, layout="constrained", dpi=110
@@ -238,7 +239,7 @@ def draw(means: list[Row], settings: Settings, path: Path) -> None:
             axis.set(title=name, xlabel="points", ylabel=f"{measure}, relative")
             experiment.mark_sizes(axis, here)
     axes[0][0].legend(fontsize=7)
-    experiment.save(figure, path)
+    figures.save(figure, path)
 
 
 if __name__ == "__main__":

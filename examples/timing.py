@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import experiment
+import figures
 import public_data
 import torch
 from experiment import Row
@@ -125,7 +126,7 @@ def conclusion(means: Sequence[Row]) -> str:
 
 def draw(means: Sequence[Row], path: Path) -> None:
     """Seconds against the number of points, a panel for each power."""
-    plt = experiment.pyplot()
+    plt = figures.pyplot()
     powers = list(dict.fromkeys(row["p"] for row in means))
     figure, axes = plt.subplots(
         1, len(powers), figsize=(5 * len(powers), 4), sharey=True, squeeze=False, layout="constrained", dpi=130
@@ -145,7 +146,7 @@ def draw(means: Sequence[Row], path: Path) -> None:
         axis.set(title=f"$W_{p:g}$", xlabel="points", ylabel="seconds")
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, frameon=False, fontsize=9, loc="outside lower center", ncols=len(labels))
-    experiment.save(figure, path)
+    figures.save(figure, path)
 
 
 if __name__ == "__main__":
