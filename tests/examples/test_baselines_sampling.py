@@ -1,4 +1,4 @@
-"""The baselines importance, uniform, lightweight, sensitivity, svm_importance, thinning; each by known values."""
+"""The baselines importance, uniform, lightweight, sensitivity, svm_importance, thinning, d_squared, medoids."""
 
 import math
 
@@ -40,6 +40,28 @@ def test_lightweight_probabilities_by_hand() -> None:
     assert lightweight_probabilities(np.ones((5, 2))).tolist() == pytest.approx([0.2] * 5)
     rows, weights = lightweight(LINE, 3, rng())
     assert weights.tolist() == pytest.approx([1 / (12 * expected[row]) for row in rows])
+
+
+def test_d_squared_rows_weigh_what_is_nearest_to_them() -> None:
+    from baselines.d_squared import cell_masses, d_squared
+
+    assert cell_masses(LINE, np.array([[1.0], [9.0]])).tolist() == [0.75, 0.25]
+    X = np.array([[0.0]] * 50 + [[1.0]] * 49 + [[100.0]])
+    rows, weights = d_squared(X, 3, rng())
+    assert sorted(X[rows, 0].tolist()) == [0, 1, 100]  # each draw is of what is far from those before
+    assert dict(zip(X[rows, 0].tolist(), weights.tolist(), strict=True)) == {0: 0.5, 1: 0.49, 100: 0.01}
+
+
+def test_medoids_of_three_groups_are_their_middles() -> None:
+    from baselines import medoids
+
+    if reason := medoids.missing():
+        assert "pip install kmedoids" in reason
+        pytest.skip(reason)
+    X = (np.array([[0.0], [50.0], [200.0]])[:, None] + np.array([[-1.0], [0.0], [1.0]])).reshape(9, 1)
+    rows, weights = medoids.medoids(X, 3, rng())
+    assert sorted(X[rows, 0].tolist()) == [0, 50, 200]
+    assert weights.tolist() == pytest.approx([1 / 3] * 3)
 
 
 def test_sensitivities_by_hand_and_their_sum() -> None:
