@@ -31,26 +31,33 @@ def load(name: str) -> ModuleType:
 
 @pytest.mark.slow
 def test_sinkhorn_vs_exact(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    rows = load("sinkhorn_vs_exact").main(["--small", "--out", str(tmp_path)])
-    assert (tmp_path / "sinkhorn_vs_exact.png").stat().st_size > 10_000
-    lines = capsys.readouterr().out.splitlines()
-    assert all(any(line.startswith(row.name) for line in lines) for row in rows)
-    biased, debiased = ([row for row in rows if row.blur and row.debias is debias] for debias in (False, True))
-    assert biased[-1].distinct < 16
-    assert biased[-1].w2 > 5 * debiased[-1].w2
-    assert all(row.distinct == 16 for row in debiased)
+    found = load("sinkhorn_vs_exact").main(["--small", "--out", str(tmp_path)])
+    assert (tmp_path / "sinkhorn_vs_exact.svg").stat().st_size > 10_000
+    text = capsys.readouterr().out
+    assert all(f"| {name}" in text for name in ("exact", "energy", "Sinkhorn, 0.1", "Sinkhorn, 0.5", "OT_eta, 3"))
+    held = {(row["method"], row["blur"], row["start"]): row for row in found}
+    for start in ("same start", "own best start"):
+        assert held["OT_eta", 3, start]["distinct"] == 1
+        assert held["OT_eta", 3, start]["judged"] > 8  # all mass at the centre of a ring of radius 3
+        assert held["Sinkhorn", 0.1, start]["distinct"] == 8
+        assert held["Sinkhorn", 0.1, start]["own"] == pytest.approx(held["exact", 0, start]["own"], rel=0.02)
+    assert held["exact", 0, "own best start"]["ratio"] == 1
+    assert held["exact, many samples", 0, "own best start"]["judged"] < held["exact", 0, "own best start"]["judged"]
 
 
-@pytest.mark.slow
-def test_sinkhorn_vs_exact_reads_a_config(tmp_path: Path) -> None:
+def test_sinkhorn_vs_exact_of_a_table_builds_on_some_rows_and_judges_by_the_others() -> None:
+    yaml = pytest.importorskip("yaml")
     pytest.importorskip("sklearn")
-    config = tmp_path / "mine.yaml"
-    config.write_text(
-        "{data: digits, size: 5, p: 1, backend: newton, relative_blurs: [0.1], steps: 3, seed: 1}\n", "utf-8"
-    )
-    rows = load("sinkhorn_vs_exact").main(["--config", str(config), "--out", str(tmp_path)])
-    assert rows[-1].points.shape == (5, 64)
-    assert rows[-1].p == 1
+    sinkhorn = load("sinkhorn_vs_exact")
+    held = yaml.safe_load((ROOT / "configs" / "sinkhorn_vs_exact.yaml").read_text("utf-8"))
+    del held["small"]
+    task = sinkhorn.Task(sinkhorn.Settings(**held), "digits", "exact", 1, 0, (900, "same start", 0.0))
+    built, judges = sinkhorn.samples(task)
+    assert (len(built), len(judges)) == (900, 897)
+    row = sinkhorn.run(task)  # one point is the mean, whatever it starts from
+    variance = built.var(0, correction=0).sum().item()
+    assert row["own"] == pytest.approx(variance, rel=1e-4)
+    assert row["judged"] == pytest.approx((judges - built.mean(0)).square().sum(1).mean().item(), rel=1e-4)
 
 
 @pytest.mark.slow
@@ -74,6 +81,34 @@ def test_kernel_herding(tmp_path: Path) -> None:
     found = load("kernel_herding").main(["--small", "--out", str(tmp_path)])
     assert (tmp_path / "kernel_herding.png").stat().st_size > 10_000
     assert all(points.shape == (8, 2) and points.isfinite().all() for points in found.values())
+
+
+def test_time_to_equal_quality_is_when_the_own_value_first_is_near_that_of_the_exact_coreset() -> None:
+    sinkhorn = load("sinkhorn_vs_exact")
+    about = {"data": "a", "seed": 0, "blur": 0.0, "start": "own best start"}
+    rows = [
+        {**about, "method": "exact", "own": 1.0, "judged": 2.0, "path": [(0.1, 1.5), (0.2, 1.0)]},
+        {**about, "method": "energy", "own": 1.1, "judged": 1.0, "path": [(0.1, 1.5), (0.2, 1.1)]},
+    ]
+    exact, energy = sinkhorn.relative(rows)
+    assert (exact["to_quality"], exact["ratio"], energy["ratio"]) == (0.2, 1, 0.5)
+    counted = [sinkhorn.counted([exact, energy], row) for row in (exact, energy)]
+    assert counted == [{"nearer": 0, "timed": 1, "reached": 1}, {"nearer": 1, "timed": 1, "reached": 0}]
+    assert sinkhorn.reached({**energy, **counted[1]}) == "never"
+    assert sinkhorn.reached({**exact, **counted[0]}) == "0.2 (1 of 1)"
+
+
+def test_the_mixtures_have_the_moments_that_they_are_said_to_have() -> None:
+    sinkhorn = load("sinkhorn_vs_exact")
+    generator = torch.Generator().manual_seed(0)
+    ring, unequal = (mixture.draw(100_000, generator) for mixture in (sinkhorn.RING, sinkhorn.UNEQUAL))
+    assert ring.square().sum(1).mean().item() == pytest.approx(9 + 2 * 0.09, rel=0.01)
+    mean = [0.3 * 2 - 0.1 * 3 + 0.05, 0.15 * 2.5 - 0.1 - 0.15]
+    assert unequal.mean(0).tolist() == pytest.approx(mean, abs=0.02)
+    judges = sinkhorn.population("unequal", 1000, 0)
+    assert len(judges) == 1000
+    assert judges[400:700].mean(0).tolist() == pytest.approx([2, 0], abs=0.05)  # 300 of the second one, exactly
+    assert sinkhorn.distinct(torch.tensor([[0.0], [0.05], [0.1], [1.0]]), 0.06) == 2
 
 
 def test_herding_takes_the_mode_first_and_then_what_is_missing() -> None:
