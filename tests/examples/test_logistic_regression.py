@@ -29,10 +29,11 @@ def test_the_small_form_shows_what_the_results_say(tmp_path: Path, capsys: pytes
     pytest.importorskip("matplotlib")
     import logistic_regression
 
-    rows, checked = logistic_regression.main(["--small", "--out", str(tmp_path)])
-    for end in (".png", ".csv", ".json", "_check.json"):
+    rows, checks = logistic_regression.main(["--small", "--out", str(tmp_path)])
+    checked = checks["synthetic"]
+    for end in (".png", ".csv", ".json", "_check.json", "_quartiles.csv"):
         assert (tmp_path / f"logistic_regression{end}").stat().st_size > 500
-    assert "median KL in nats" in capsys.readouterr().out
+    assert "synthetic, KL in nats" in capsys.readouterr().out
 
     worst = {(row["method"], row["size"]): 0.0 for row in rows}
     for row in rows:
@@ -182,3 +183,17 @@ def test_a_correction_finds_the_posterior_of_all_rows_from_its_own_mode() -> Non
     found = [kl(laplace(*equal(correct_at_own_mode(z, start, k), 2000)), laplace(z, ones(z))) for k in range(4)]
     assert found[0] > 1e-2
     assert found[3] < 1e-8
+
+
+def test_a_table_has_an_intercept_and_one_product_a_row(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import logistic_regression as figure_4
+
+    monkeypatch.setenv("TORCHCORESET_DATA", str(data_dir))
+    text = Path(figure_4.__file__).parents[1].joinpath("configs", "logistic_regression.yaml").read_text("utf-8")
+    held = pytest.importorskip("yaml").safe_load(text)
+    del held["small"]
+    problem = figure_4.Problem.draw(figure_4.Settings(**held), 0, "lr_ds1")
+    assert problem.z.shape == (500, 11)
+    assert problem.y.bincount().tolist() == [482, 18]
+    assert problem.z[:, -1].tolist() == (2.0 * problem.y - 1).tolist()
+    torch.testing.assert_close(problem.pilot.mean, problem.full.mean)  # fewer rows than a pilot's are all
