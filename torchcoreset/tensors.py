@@ -138,6 +138,7 @@ class WeightedPoints:
         built_on: fingerprints of the tables that the points were built on, or None.
         scaling: the units of distances, if they are not those of the data.
         cost: the distance that the points are for, if it is not the Euclidean one.
+        joint: what the last columns of joint rows (features, labels) hold, or None.
     """
 
     points: Tensor
@@ -145,6 +146,7 @@ class WeightedPoints:
     built_on: str | None
     scaling: Any
     cost: Any = None
+    joint: Any = None
 
 
 def weighted_points(value: Any) -> WeightedPoints | None:
@@ -163,7 +165,7 @@ def weighted_points(value: Any) -> WeightedPoints | None:
         if isinstance(points, Tensor) and isinstance(weights, Tensor):
             # A labelled coreset passes points and weights on, and what else is known stands in its `coreset`.
             inner = getattr(held, "coreset", held)
-            known = (getattr(inner, name, None) for name in ("built_on", "scaling", "cost"))
+            known = (getattr(inner, name, None) for name in ("built_on", "scaling", "cost", "joint"))
             return WeightedPoints(points.detach(), weights.detach(), *known)
     return None
 

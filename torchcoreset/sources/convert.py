@@ -1,8 +1,9 @@
 """From anything that can be sampled to a Source."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from inspect import isgeneratorfunction
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from torch import Generator, Tensor, nn
 from torch.distributions import Distribution
@@ -12,13 +13,14 @@ from ..errors import warn_user
 from ..names import WeightsAre
 from ..tensors import LISTS, is_array, weighted_points
 from .batches import LoaderSource, RowBatches, StreamSource
-from .files import Roles, Table, held_by_name, is_key, is_table, table_of
+from .files import BlockSource, LabeledBlocks, Roles, Table, held_by_name, is_key, is_table, table_of
+from .labels import Labels
 from .layout import Key, Layout
 from .rows import float_tensor, is_rows
 from .rows import is_table as is_table_of_numbers
 from .samplers import CallableSource, DistributionSource
 from .source import Source
-from .tables import DatasetSource, PointsSource, RandomAccessSource, RepeatedRows, TensorSource
+from .tables import DatasetSource, LabeledRows, PointsSource, RandomAccessSource, RepeatedRows, TensorSource
 
 _KINDS = (
     "a tensor, an array, a DataFrame, lists of numbers, a torch Dataset or DataLoader, a torch Distribution, "
@@ -114,11 +116,75 @@ def as_source(
         weighted = as_source(source, weights, features=features, flatten=flatten)
         assert isinstance(weighted, RandomAccessSource), "others take no weights"
         return RepeatedRows.of(weighted)
-    layout = Layout(features, flatten)
+    return _read(source, weights, Layout(features, flatten))
+
+
+def with_labels(
+    source: Any,
+    y: Any,
+    labels: Labels,
+    weights: Any = None,
+    *,
+    weights_are: WeightsAre = "importance",
+    features: Key | Sequence[Key] | None = None,
+    flatten: bool = False,
+) -> Source:
+    """A source of joint rows (x, labels), whose `joint` is `labels`: see `joint_source`."""
+    held = getattr(source, "source", source) if isinstance(source, Table) else source
+    given = source.labels if isinstance(source, Table) and y is None else None if is_key(y) else y
+    if given is None and is_table(held):
+        if y is None:
+            raise ValueError("y: got None with a table of columns; expected the name of the column of labels.")
+        roles = Roles(features=features, label=y, weights=weights if is_key(weights) else None)
+        mass = None if is_key(weights) else weights
+        table = table_of(held, roles, mass, flatten=flatten, counts=weights_are == "counts")
+        held, given, weights, features, flatten = table.source, table.labels, None, None, False
+        weights_are = "importance"  # the source of the table knows what its weights are
+    if given is None:
+        if y == 0 and features is None:
+            raise ValueError("features: got None with y=0, the usual place of features; expected theirs, such as 1.")
+        read = _read(held, weights, Layout(features, flatten, labels, y))
+        if weights_are == "counts":
+            assert isinstance(read, RandomAccessSource), "others take no weights"
+            read = RepeatedRows.of(read)
+    else:
+        read = _beside(
+            as_source(held, weights, weights_are=weights_are, features=features, flatten=flatten),
+            labels.columns(given, "y"),
+        )
+    read.joint = labels
+    return read
+
+
+def _beside(read: Source, columns: Tensor) -> Source:
+    """A table with columns of labels (rows, t), one for each of its distinct rows."""
+    if read.units is not None or read.metric is not None or read.joint is not None:
+        raise ValueError(
+            "source: got rows for distances in other units, or with labels already; expected features in the unit of "
+            "the price. Pass as_source(coreset.points, coreset.weights)."
+        )
+    if isinstance(read, RepeatedRows):
+        return read.over(cast(RandomAccessSource, _beside(read.whole, columns)))
+    if not isinstance(read, RandomAccessSource):
+        raise ValueError(
+            f"y: given with {read!r}, whose rows have no numbers; expected labels in its batches, (samples, labels), "
+            "and y=None or their place."
+        )
+    if len(columns) != read.size:
+        raise ValueError(f"y: got {len(columns)} labels for {read.size} rows; expected one label for each row.")
+    return LabeledBlocks(read, columns) if isinstance(read, BlockSource) else LabeledRows(read, columns)
+
+
+def _read(source: Any, weights: Any, layout: Layout) -> Source:
+    """A source by this layout, with weights that are importance."""
     source = source.source if isinstance(source, Table) else source
     if isinstance(source, Source):
         if layout != Layout():
-            raise ValueError("features, flatten: given with a source; expected them where the source was made.")
+            raise ValueError(
+                "features, flatten: given with a source; expected them where the source was made."
+                if layout.labels is None
+                else f"y: got {layout.label!r} with {source!r}; expected the labels, or what the source was made from."
+            )
         read = source
     else:
         if is_table(source):
@@ -145,8 +211,15 @@ def as_source(
 
 def weighted_source(source: Any, sample_weights: Any) -> Source:
     """The same for callers whose argument is called `sample_weights`, which errors then name."""
-    try:
+    with of_sample_weights():
         return as_source(source, sample_weights)
+
+
+@contextmanager
+def of_sample_weights() -> Iterator[None]:
+    """Errors of weights name the argument `sample_weights`."""
+    try:
+        yield
     except (ValueError, TypeError) as error:
         if not str(error).startswith("weights: "):
             raise
@@ -193,6 +266,8 @@ def _batches_or_sampler(source: Any, layout: Layout) -> Source:
     if isinstance(source, (bytes, Mapping, Set, type)):
         raise _unknown(source)
     if type(source).__name__ == "RecordBatchReader":  # of pyarrow: its batches are tables of columns
+        if layout.labels is not None:
+            raise ValueError("y: got a RecordBatchReader, of which labels are not read; expected a table: read_all().")
         source, layout = _frame_batches(source, layout), Layout()
     if isinstance(source, Iterator):
         return StreamSource(source, layout)

@@ -1,7 +1,7 @@
 """Where the features are in a batch, a dataset's row or a table, and how they become rows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..tensors import LISTS, check_finite, is_array
+from .labels import Labels, part_of, without
 from .rows import float_tensor, is_rows, is_table, shaped_rows
 
 MOST_PARTS = 3  # of a batch (samples, labels, weights); a longer tuple of vectors may be rows, and is refused
@@ -25,6 +26,8 @@ class Layout:
         features: key of a dict, place in a tuple or list, or column of a DataFrame or file; several of them are
             put side by side. None for the usual place: see `as_source`.
         flatten: read rows of more than one dimension, such as images, as vectors.
+        labels: what rows hold in columns after the features; None for features alone.
+        label: which part of a batch or row these are: see `part_of`.
 
     Raises:
         TypeError: `features` or `flatten` is of another type.
@@ -33,6 +36,8 @@ class Layout:
 
     features: Key | Sequence[Key] | None = None
     flatten: bool = False
+    labels: Labels | None = None
+    label: Key | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.features, list):  # frozen, so that it can be shared
@@ -45,6 +50,11 @@ class Layout:
             raise ValueError(f"features: got {list(keys)!r}; expected at least one name or number, and each once.")
         if not isinstance(self.flatten, bool):
             raise TypeError(f"flatten: got {self.flatten!r}; expected True or False.")
+
+    @property
+    def of_features(self) -> "Layout":
+        """The same without labels."""
+        return replace(self, labels=None, label=None)
 
 
 PLAIN = Layout()
@@ -67,7 +77,10 @@ def rows_of(batch: Any, name: str, layout: Layout = PLAIN, *, batched: bool = Tr
         ValueError: no rows, more than two dimensions, or one that may be a row; NaN or inf; it is not clear where the
             features are.
     """
-    if isinstance(layout.features, tuple) and not _has_columns(batch):
+    if layout.labels is not None:
+        features = rows_of(without(batch, layout.label, name), name, layout.of_features, batched=batched)
+        rows = beside(features, layout.labels.columns(part_of(batch, layout.label, name), name), name)
+    elif isinstance(layout.features, tuple) and not _has_columns(batch):
         parts = [shaped_rows(float_tensor(part, name), name, layout.flatten) for part in _parts(batch, name, layout)]
         rows = _side_by_side(parts, name)
     else:
@@ -113,6 +126,14 @@ def row_of(row: Any, name: str, layout: Layout = PLAIN) -> Tensor:
     part = _part(row, name, layout)
     # A list of numbers is a row here: what float32 keeps apart is asked of columns.
     return float_tensor([part], name)[0] if isinstance(part, LISTS) else float_tensor(part, name)
+
+
+def beside(features: Tensor, columns: Tensor, name: str) -> Tensor:
+    """Rows (rows, d) with columns of labels (rows, t) after them, in a dtype that holds both: float32 at least."""
+    if len(features) != len(columns):
+        raise ValueError(f"{name}: got {len(columns)} labels for {len(features)} rows; expected one for each row.")
+    dtype = torch.promote_types(torch.promote_types(features.dtype, columns.dtype), torch.float32)
+    return torch.cat((features.to(dtype), columns.to(features.device, dtype)), 1)
 
 
 def _side_by_side(parts: list[Tensor], name: str) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Generator, Tensor
 from ..tensors import described
 
 if TYPE_CHECKING:
+    from .labels import Labels
     from .scaling import Scaling
 
 
@@ -37,6 +38,8 @@ class Source(abc.ABC):
         units: of distances between rows, where these are the points of a coreset that was built with `scale=`; None for
             those of the data.
         metric: the distance that these are for; None for the Euclidean one.
+        joint: what the last columns of joint rows (features, labels) hold, with `split` to tell them apart; None for
+            features alone: see `joint_source`.
     """
 
     size: int | None = None
@@ -50,6 +53,7 @@ class Source(abc.ABC):
     on_disk: bool = False
     units: Scaling | None = None
     metric: Any = None
+    joint: Labels | None = None
 
     @abc.abstractmethod
     def draw(self, count: int, generator: Generator) -> Tensor:

@@ -154,9 +154,13 @@ def once(source: Source, limit: int | None, generator: Generator) -> tuple[Tenso
 
 def _picked(whole: RandomAccessSource, index: Tensor) -> RandomAccessSource:
     """Some rows of a table, by their numbers, ascending."""
+    picked: RandomAccessSource
     if isinstance(whole, RepeatedRows):
-        return whole.picked(index)
-    return FileSubset(whole, index) if isinstance(whole, BlockSource) else RowSubset(whole, index)
+        picked = whole.picked(index)
+    else:
+        picked = FileSubset(whole, index) if isinstance(whole, BlockSource) else RowSubset(whole, index)
+    picked.metric, picked.joint = whole.metric, whole.joint
+    return picked
 
 
 def _weights_of(whole: RandomAccessSource, index: Tensor) -> Tensor | None:

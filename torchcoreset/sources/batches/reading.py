@@ -55,6 +55,11 @@ class Reader:
         # The iterator may fill the same buffer again.
         return rows.clone(memory_format=torch.contiguous_format)
 
+    def peek(self, generator: Generator) -> int | None:
+        """d, of the next rows, which are still to be read; None at the end."""
+        self._rest = self.read(generator)
+        return None if self._rest is None else self._rest.shape[1]
+
     def read_all(self, generator: Generator) -> Iterator[Tensor]:
         """The remaining batches as they come, (rows, d) each."""
         while (rows := self.read(generator)) is not None:

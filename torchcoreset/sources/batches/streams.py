@@ -54,6 +54,13 @@ class StreamSource(Source):
             check_count(limit, "limit")
         return self._take(limit, generator), None
 
+    def peek(self, generator: Generator) -> int:
+        """d, of the next rows, which are still to be read."""
+        dimension = self._reader.peek(generator)
+        if dimension is None:
+            raise self._ended()
+        return dimension
+
     def _take(self, count: int | None, generator: Generator) -> Tensor:
         rows = self._reader.take(count, generator)
         if rows is None:

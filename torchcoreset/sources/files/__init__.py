@@ -11,10 +11,11 @@ from .arrays import NamedArrays, held_by_name
 from .columns import OneHot, Roles, is_key
 from .dialect import Dialect
 from .formats import FORMATS, format_of
-from .source import BlockSource, FileSource
+from .source import BlockSource, FileSource, LabeledBlocks
 from .table import Table, is_table, names_of, read_table, table_of
 
 __all__ = [
-    "FORMATS", "BlockSource", "DateUnit", "Dialect", "FileSource", "NamedArrays", "OneHot", "Roles", "Table",
-    "WeightsAre", "format_of", "held_by_name", "is_key", "is_table", "names_of", "pyarrow", "read_table", "table_of",
+    "FORMATS", "BlockSource", "DateUnit", "Dialect", "FileSource", "LabeledBlocks", "NamedArrays", "OneHot", "Roles",
+    "Table", "WeightsAre", "format_of", "held_by_name", "is_key", "is_table", "names_of", "pyarrow", "read_table",
+    "table_of",
 ]  # fmt: skip

@@ -8,6 +8,7 @@ import torch
 from torch import Generator, Tensor
 
 from ...tensors import check_count, check_finite, exact_up_to
+from ..layout import beside
 from ..randomness import permutation
 from ..tables import POOL_ELEMENTS, RandomAccessSource
 from .columns import Feature, rows_of, titles_of
@@ -177,3 +178,32 @@ class FileSource(BlockSource):
         found = torch.empty_like(rows)
         found[order] = rows
         return found
+
+
+class LabeledBlocks(BlockSource):
+    """Joint rows of a table on disk: columns of labels, held in memory, after its features.
+
+    Args:
+        whole: the features; its weights are those of the joint rows.
+        columns: (rows, t) what stands after them.
+    """
+
+    def __init__(self, whole: BlockSource, columns: Tensor) -> None:
+        assert whole.dimension is not None  # known from the start
+        weights = None if whole._weights is None else whole._weights * whole.mass
+        super().__init__(whole.name, whole.starts, whole.dimension + columns.shape[1], weights)
+        self._whole, self._columns = whole, columns
+        self._by_row, self.columns = whole._by_row, whole.columns
+
+    def numbers_of(self, index: Tensor) -> Tensor:
+        return self._whole.numbers_of(index)
+
+    def _blocks(self, wanted: list[int]) -> Iterator[Tensor]:
+        for block, rows in zip(wanted, self._whole._blocks(wanted), strict=True):
+            yield beside(rows, self._columns[int(self.starts[block]) : int(self.starts[block + 1])], self.name)
+
+    def _order(self, generator: Generator) -> list[int]:
+        return self._whole._order(generator)
+
+    def _read(self, index: Tensor, generator: Generator) -> Tensor:
+        return beside(self._whole._read(index, generator), self._columns[index], self.name)

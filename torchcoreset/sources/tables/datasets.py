@@ -7,7 +7,8 @@ import torch
 from torch import Generator, Tensor
 
 from ...tensors import check_finite
-from ..layout import PLAIN, Layout, row_of
+from ..labels import part_of, without
+from ..layout import PLAIN, Layout, beside, row_of
 from ..randomness import isolated
 from ..rows import check_dimension, shaped_rows
 from .random_access import RandomAccessSource
@@ -59,8 +60,16 @@ class DatasetSource(RandomAccessSource):
 
 
 def stack_rows(values: Sequence[Any], index: Sequence[int], layout: Layout) -> Tensor:
-    """Stack the features of single rows, each 0-d, (d,) or an image, into one new tensor, (rows, ...)."""
+    """Stack the features of single rows, each 0-d, (d,) or an image, into one new tensor, (rows, ...).
+
+    Where the layout has labels, their columns stand after the features, (rows, d + t).
+    """
     names = [f"samples, row {i}" for i in index]
+    if layout.labels is not None:
+        labels = [part_of(value, layout.label, name) for value, name in zip(values, names, strict=True)]
+        rest = [without(value, layout.label, name) for value, name in zip(values, names, strict=True)]
+        features = shaped_rows(stack_rows(rest, index, layout.of_features), "samples", layout.flatten)
+        return beside(features, layout.labels.columns(labels, "samples"), "samples")
     rows = [row_of(value, name, layout) for value, name in zip(values, names, strict=True)]
     for row, name in zip(rows, names, strict=True):
         if row.shape != rows[0].shape:

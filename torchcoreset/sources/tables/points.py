@@ -18,4 +18,4 @@ class PointsSource(TensorSource):
 
     def __init__(self, held: WeightedPoints, layout: Layout = PLAIN) -> None:
         super().__init__(held.points, held.weights, layout)
-        self.built_on, self.units, self.metric = held.built_on, held.scaling, held.cost
+        self.built_on, self.units, self.metric, self.joint = held.built_on, held.scaling, held.cost, held.joint

@@ -62,6 +62,15 @@ class RepeatedRows(RandomAccessSource):
         """Some of the rows, by their numbers among all copies."""
         return RepeatedRows(self._whole, torch.bincount(self._distinct(index), minlength=len(self._counts)))
 
+    def over(self, whole: RandomAccessSource) -> RepeatedRows:
+        """The same counts of other rows."""
+        return RepeatedRows(whole, self._counts)
+
+    @property
+    def whole(self) -> RandomAccessSource:
+        """The distinct rows."""
+        return self._whole
+
     @property
     def distinct(self) -> int:
         """How many rows the counts are given for."""
