@@ -13,6 +13,7 @@ from .coresets import (
     build_coreset,
     build_labeled_coreset,
     compare_divergences,
+    joint_source,
     merge,
 )
 from .errors import ConvergenceError, ConvergenceWarning, DriftWarning, RankError
@@ -48,6 +49,6 @@ __all__ = [
     "Report", "SinkhornResult", "SizeResult", "Source", "Status", "Step", "StreamStatus", "StreamTransport", "Table",
     "Transport", "TransportBatch", "as_source", "build_coreset", "build_labeled_coreset", "certify",
     "certify_pushforward", "compare_divergences", "costs", "doctor", "energy_distance", "expectation_error", "hold_out",
-    "lipschitz_constant", "merge", "mmd", "optimality_bound", "preflight", "read_table", "sinkhorn_divergence",
-    "size_for", "transport", "wasserstein",
+    "joint_source", "lipschitz_constant", "merge", "mmd", "optimality_bound", "preflight", "read_table",
+    "sinkhorn_divergence", "size_for", "transport", "wasserstein",
 ]  # fmt: skip

@@ -17,7 +17,8 @@ from .optional import require_safetensors
 from .tensors import load_safetensors, load_tensors
 
 FORMATS = (".npz", ".pt", ".safetensors")
-OF_CORESETS = ("points", "weights", "labels", "metadata", "built_on", "scaling", "cost")  # what else is not read
+# Of a coreset; what else a file holds is not read.
+OF_CORESETS = ("points", "weights", "labels", "metadata", "built_on", "scaling", "cost", "joint", "price")
 
 
 def read_archive(path: str | Path, names: Collection[str] | None = None) -> dict[str, Any]:

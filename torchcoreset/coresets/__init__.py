@@ -15,12 +15,12 @@ from .compare import Comparison, compare_divergences
 from .coreset import Coreset
 from .files import write_arrays
 from .history import BuildResult, Step
-from .labeled import LabeledCoreset, allocate, build_labeled_coreset
+from .labeled import LabeledCoreset, allocate, build_labeled_coreset, joint_source
 from .parts import MergeBound, MergeResult, PartBound, merge
 
 __all__ = [
     "DEFAULT_STEPS", "Algorithm", "Allocation", "BuildResult", "CellSizes", "Comparison", "Coreset",
     "Init", "LabeledCoreset", "MergeBound", "MergeResult", "PartBound", "Step", "allocate", "build_coreset",
-    "build_labeled_coreset", "compare_divergences", "labels_of", "merge", "read_arrays", "remove", "replacing",
-    "write_arrays",
+    "build_labeled_coreset", "compare_divergences", "joint_source", "labels_of", "merge", "read_arrays", "remove",
+    "replacing", "write_arrays",
 ]  # fmt: skip

@@ -173,6 +173,11 @@ def _divide(
             f"source: got a coreset whose distances are in {read.units.words}; expected those of the data, in which "
             "divergences are compared here. Pass as_source(coreset.points, coreset.weights)."
         )
+    if read.joint is not None:
+        raise ValueError(
+            f"source: got rows with labels for distances by {read.metric!r}; expected features alone, by whose "
+            "Euclidean distance divergences are compared here."
+        )
     limit = DEFAULT_SAMPLES if samples is None and read.size is None else samples
     rows = _Samples(*once(read, limit, generator))
     if held_out is None:

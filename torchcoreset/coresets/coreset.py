@@ -15,7 +15,7 @@ from torch.utils.data import TensorDataset
 from ..archives import read_arrays, wide
 from ..html import card, draw_points
 from ..names import Init
-from ..sources import BATCH_SIZE, Scaling, apply_network, as_source, fingerprint_of, make_generator
+from ..sources import BATCH_SIZE, Labels, Scaling, apply_network, as_source, fingerprint_of, labels_from, make_generator
 from ..tensors import check_count, check_finite, normalised, real_tensor
 from ..transport import as_table
 from ..transport.costs import Metric, metric_of
@@ -46,6 +46,9 @@ class Coreset(nn.Module):
             there was none. Of merged coresets those of all, with blanks between. Kept in files, not in the state_dict.
         scaling: the units of the columns for distances, if the points were built in others than those of the data
             (`build_coreset(scale=...)`); the points are in those of the data. Kept in the same way.
+        cost: the distance that the points were built for, if it is not the Euclidean one. Kept in the same way.
+        joint: of points that are joint rows (features, labels), as built on a `joint_source`: `joint.split(points)`
+            tells them apart. None of others. Kept in the same way.
 
     Raises:
         ValueError: wrong shapes, NaN or infinity, unusable weights.
@@ -73,6 +76,7 @@ class Coreset(nn.Module):
     built_on: str | None = None
     scaling: Scaling | None = None
     cost: Any = None  # a Metric; a class attribute of that type would be looked for among submodules
+    joint: Labels | None = None
 
     def __init__(self, points: Any, weights: Any = None, *, learn_weights: bool = False) -> None:
         super().__init__()
@@ -114,7 +118,8 @@ class Coreset(nn.Module):
         check_size(size)
         read = as_source(source)
         coreset = cls(start_points(read, size, init, p, make_generator(seed)))
-        coreset.built_on, coreset.scaling, coreset.cost = fingerprint_of(read), read.units, read.metric
+        coreset.built_on, coreset.scaling = fingerprint_of(read), read.units
+        coreset.cost, coreset.joint = read.metric, read.joint
         return coreset
 
     @property
@@ -210,12 +215,14 @@ class Coreset(nn.Module):
         """
         self._write(path, None)
 
-    def _write(self, path: str | Path, labels: NDArray[Any] | None) -> None:
-        text = {} if self.built_on is None else {"built_on": self.built_on}
+    def _write(self, path: str | Path, labels: NDArray[Any] | None, more: Mapping[str, str] | None = None) -> None:
+        text = dict(more or {}) if self.built_on is None else {**(more or {}), "built_on": self.built_on}
         if self.scaling is not None:
             text["scaling"] = json.dumps(self.scaling.to_record())
         if self.cost is not None:
             text["cost"] = json.dumps(self.cost.record())
+        if self.joint is not None:
+            text["joint"] = json.dumps(self.joint.record())
         write_arrays(path, {"points": self.points, "weights": self.weights.detach()}, text, labels)
 
     @classmethod
@@ -243,7 +250,7 @@ class Coreset(nn.Module):
         fingerprint = saved.get("built_on")
         coreset.built_on = fingerprint if isinstance(fingerprint, str) else None
         coreset.scaling = _scaling_of(saved, coreset.points.shape[1], path)
-        coreset.cost = _cost_of(saved, path)
+        coreset.cost, coreset.joint = _cost_of(saved, path), _joint_of(saved, path)
         return coreset
 
     def extra_repr(self) -> str:
@@ -276,6 +283,14 @@ def _cost_of(saved: Mapping[str, Any], path: str | Path) -> Metric | None:
         return metric_of(json.loads(saved["cost"])) if "cost" in saved else None
     except (KeyError, AttributeError, ValueError, TypeError, RecursionError) as error:
         raise ValueError(f"path: the cost in {path} makes no sense; expected a file by Coreset.save.") from error
+
+
+def _joint_of(saved: Mapping[str, Any], path: str | Path) -> Labels | None:
+    """What a file says of the last columns of its points."""
+    try:
+        return labels_from(json.loads(saved["joint"])) if "joint" in saved else None
+    except (KeyError, AttributeError, ValueError, TypeError, RecursionError) as error:
+        raise ValueError(f"path: the labels in {path} make no sense; expected a file by Coreset.save.") from error
 
 
 def _scaling_of(saved: Mapping[str, Any], dimension: int, path: str | Path) -> Scaling | None:

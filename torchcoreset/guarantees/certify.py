@@ -66,7 +66,7 @@ from .evaluation import (
     joined,
     near_optimal_plan,
 )
-from .points import Points, check_dimension, read_points, saw_the_source
+from .points import Points, check_dimension, read_points, saw_the_source, with_labels_of
 from .trimmed import TrimmedPass, trimmed_pass
 
 TAILS = 0.25  # part of the variance from one sample; beyond it a warning says that the interval may be too short
@@ -115,11 +115,12 @@ def certify(
     Args:
         coreset: a `Coreset`, a `BuildResult`, anything with .points (n, d) and .weights (n,), or points (n, d) of
             equal weight. Of points built with `scale=` the distance is in those units.
-        source: anything that `as_source` reads. A distribution or callable has no end. A table or loader is split into
-            rows for the potential and rows for the interval, each of which is used once; for a statement on the
-            population its rows must not have built the coreset: see `hold_out`. A loader or iterator is read in its own
-            order: shuffle it. A callable has to give independent samples, not rows of a table drawn with replacement.
-            Weights of rows are "importance" or "counts": see `as_source`.
+        source: anything that `as_source` reads, or a `joint_source` for distances that count labels or targets too. A
+            distribution or callable has no end. A table or loader is split into rows for the potential and rows for the
+            interval, each of which is used once; for a statement on the population its rows must not have built the
+            coreset: see `hold_out`. A loader or iterator is read in its own order: shuffle it. A callable has to give
+            independent samples, not rows of a table drawn with replacement. Weights of rows are "importance" or
+            "counts": see `as_source`.
         p: power of the cost, p >= 1.
         confidence: probability with which both ends hold together, in (0, 1).
         samples: most fresh samples for the interval, whose width falls with their square root; a source that ends
@@ -214,6 +215,8 @@ def inputs(
         points = read_points(coreset).by(cost)
         images = isinstance(points.metric, Embedded) and len(row_shape(source) or ()) > 1
         read = as_source(source, flatten=True) if images else as_source(source)
+        if (joint := with_labels_of(coreset, read)) is not coreset:
+            points = read_points(joint).by(cost)
         if read.resampled:
             raise ValueError(RESAMPLED)
         facts = (*points.x.shape, torch.finfo(points.x.dtype).eps, fingerprint(points.x), fingerprint(points.b))
@@ -222,7 +225,7 @@ def inputs(
     (points, read), _ = agree(ranks, call, prepare, same=SAME, why=WHY, settings=settings)
     if saw_the_source(points, read):
         warn_user(UserWarning(SEEN))
-    return points, read
+    return points, points.in_our_codes(read)
 
 
 def one_pass(

@@ -7,10 +7,10 @@ from typing import Any
 
 from torch import Tensor
 
-from ..sources import Pushforward, Scaling, Source, fingerprint_of, same_units, scaled
+from ..sources import Classes, Labels, Pushforward, Scaling, Source, fingerprint_of, same_units, scaled
 from ..tensors import LISTS, check_finite, normalised
 from ..transport import Cost, as_cost, as_table
-from ..transport.costs import Metric, as_metric
+from ..transport.costs import Metric, Mixed, as_metric
 from .certificate import OF_DATA
 
 
@@ -23,6 +23,7 @@ class Points:
     built_on: str | None  # fingerprints of the finite sources that they were built on, if known
     scaling: Scaling | None = None  # the units of distances to them, if these are not those of the data
     metric: Metric | None = None  # the distance that they are for, if it is not the Euclidean one
+    joint: Labels | None = None  # what the last columns of joint rows (features, labels) hold
 
     @property
     def unit(self) -> str:
@@ -55,7 +56,8 @@ class Points:
             )
         if source.metric is not None and repr(source.metric) != repr(self.metric):
             raise ValueError(
-                f"source: got a coreset for distances by {source.metric!r}, with points for "
+                f"source: got {'a coreset' if source.joint is None else 'labels'} for distances by {source.metric!r}, "
+                "with points for "
                 f"{'the Euclidean distance' if self.metric is None else repr(self.metric)}; expected the same. Pass "
                 "cost=..., or as_source(coreset.points, coreset.weights)."
             )
@@ -66,6 +68,21 @@ class Points:
         if self.scaling is None:
             return self, source
         return replace(self, x=self.scaling.apply(self.x)), scaled(source, self.scaling)
+
+    def in_our_codes(self, source: Source) -> Source:
+        """Joint rows with the codes that the points have for their classes; ValueError if only one has labels."""
+        ours, theirs = self.joint, source.joint
+        if type(ours) is not type(theirs):
+            raise ValueError(
+                f"source: got {'rows without labels' if theirs is None else repr(theirs)} for "
+                f"{'points without labels' if ours is None else repr(ours)}; expected both with labels of one kind. "
+                "Give tc.joint_source(...) with a labelled coreset, or with one that was built on such a source."
+            )
+        if not isinstance(ours, Classes) or not isinstance(theirs, Classes) or ours is theirs:
+            return source
+        coded = Pushforward(source, theirs.into(ours))
+        coded.metric, coded.joint = source.metric, ours
+        return coded
 
 
 def read_points(coreset: Any) -> Points:
@@ -83,7 +100,16 @@ def read_points(coreset: Any) -> Points:
     check_finite(x, "coreset")
     b = normalised(weights, len(x), "coreset.weights", x.device)
     used = b > 0
-    return Points(x[used], b[used], *(getattr(held, name, None) for name in ("built_on", "scaling", "cost")))
+    known = (getattr(held, name, None) for name in ("built_on", "scaling", "cost", "joint"))
+    return Points(x[used], b[used], *known)
+
+
+def with_labels_of(coreset: Any, source: Source) -> Any:
+    """The joint rows of a labelled coreset, at the price of the source, where that has classes; others as they are."""
+    if not isinstance(source.joint, Classes) or not hasattr(coreset, "to_joint"):
+        return coreset
+    assert isinstance(source.metric, Mixed), "it is made for classes"
+    return coreset.to_joint(source.metric.prices[0])
 
 
 def check_dimension(points: Points, rows: Tensor) -> None:

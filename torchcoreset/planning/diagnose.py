@@ -12,7 +12,7 @@ from ..coresets import BuildResult
 from ..deterministic import mass_by_cell
 from ..guarantees import Certificate
 from ..modes import solver_modes
-from ..sources import Scaling, as_source, make_generator
+from ..sources import Classes, Scaling, as_source, make_generator
 from ..tensors import check_count
 from ..transport import Cost, Problem, Status, as_table, make_problem, solve
 from ..transport.costs import measured
@@ -111,7 +111,10 @@ def doctor(
     points, weights = _read(result)
     if certificate is not None and not isinstance(certificate, Certificate):
         raise TypeError(f"certificate: got {type(certificate).__name__}; expected a Certificate, from tc.certify.")
-    rows, mass = as_source(source).materialize(samples, make_generator(seed))
+    read, joint = as_source(source), getattr(getattr(result, "coreset", result), "joint", None)
+    rows, mass = read.materialize(samples, make_generator(seed))
+    if isinstance(read.joint, Classes) and isinstance(joint, Classes):
+        rows = read.joint.into(joint)(rows)
     with solver_modes():
         cost, points, rows = _measured(result, power, points, rows.to(points.device))
         problem = make_problem(points, rows, cost, weights, mass)

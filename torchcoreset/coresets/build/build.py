@@ -257,6 +257,7 @@ def build_coreset(
         points = space.back(placed.points) if placed.rows is None else placed.rows
         coreset = Coreset(points, transport.weights)
     coreset.built_on, coreset.scaling, coreset.cost = fingerprint_of(placed.loaded.read), space.scaling, metric
+    coreset.joint = placed.loaded.read.joint
     means = space.is_linear and ranks is None and as_cost(space.power(p)).mean_is_best
     return BuildResult(
         coreset, transport, run.history, run.status, p, placed.loaded.numbers, trim,

@@ -106,4 +106,9 @@ def open_space(source: Any, weights: Any, scale: Any, cost: Any, embed: Any) -> 
             "or Mixed(..., weights=w)."
         )
     metric, read = read_rows(metric, source, weights)
+    if scale is not None and read.joint is not None:
+        raise ValueError(
+            "scale: given with labels, whose price is in the unit of the features; expected features that are scaled "
+            "already, and scale=None."
+        )
     return Space(None if scale is None else Scaling.of(read, scale), metric), read, None

@@ -176,6 +176,8 @@ def _known(item: Any, name: str) -> Known | None:
     if isinstance(item, LabeledCoreset) and item.results:
         for result in item.results:
             _check_whole(result.trim, name)
+        if item.price is not None:  # the distance of features and labels together is at least that of the features
+            return Known(item.distance, 1.0, "samples", item.results[0].p, item.distance)
         # Classes are parts of the coreset, with the masses that its weights give them.
         shares = [float(item.weights.double()[item.class_of == k].sum()) for k in range(len(item.classes))]
         p = item.results[0].p
