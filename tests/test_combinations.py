@@ -238,6 +238,7 @@ BUILD_OPTIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "`sample_weights`": lambda o: build(sample_weights=A, **o),
     "`scale`": lambda o: build(scale="standard", **o),
     "distribution, callable": lambda o: build(source=Stream(), samples=200, **o),
+    "labels in the cost": lambda o: build(source=tc.joint_source(Y, (Y[:, 1] > 2).long(), price=2.0), **o),
     "iterator of batches": lambda o: build(source=iter([Y] * 400), **o),
     "file": lambda o: build(source=o.pop("_file"), **o),
     "given `init`": lambda o: build(init=X, **o),

@@ -126,7 +126,7 @@ def size_for(
             "weights: got one for each point, of whose number nothing is known yet; expected None, 'free' or bounds."
         )
     read = as_source(source)
-    cost = read.metric if cost is None and read.joint is not None else cost
+    cost = read.metric if cost is None and scale is None else cost
     build, fresh = _separate(read)
     scaling = read.units if scale is None else Scaling.of(read, scale)
     each, generator = 1 - (1 - confidence) / max_builds, make_generator(seed)

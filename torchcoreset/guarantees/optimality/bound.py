@@ -136,7 +136,7 @@ def optimality_bound(
     check_name(method, "method", get_args(Method))
     asked = read_weights(weights, size)
     read = as_source(source, sample_weights)
-    cost = read.metric if cost is None and read.joint is not None else cost
+    cost = read.metric if cost is None and scale is None else cost
     scaling, metric = None if scale is None else Scaling.of(read, scale), _metric_of(cost, scale, confidence)
     generator = make_generator(seed)
     if confidence is None:
