@@ -10,7 +10,7 @@ from torch import Tensor
 from ..sources import Classes, Labels, Pushforward, Scaling, Source, fingerprint_of, same_units, scaled
 from ..tensors import LISTS, check_finite, normalised
 from ..transport import Cost, as_cost, as_table
-from ..transport.costs import Metric, Mixed, as_metric
+from ..transport.costs import Metric, Mixed, as_metric, same_metric
 from .certificate import OF_DATA
 
 
@@ -54,7 +54,7 @@ class Points:
                 f"{self.unit}; expected the same units. Build both with the same `scale=`, such as "
                 "scale=coreset.scaling, or pass as_source(coreset.points, coreset.weights) for the units of the points."
             )
-        if source.metric is not None and repr(source.metric) != repr(self.metric):
+        if source.metric is not None and not same_metric(source.metric, self.metric):
             raise ValueError(
                 f"source: got {'a coreset' if source.joint is None else 'labels'} for distances by {source.metric!r}, "
                 "with points for "

@@ -188,6 +188,7 @@ class DivergenceSettings(Options, ABC, Generic[Result]):
     def report(self, result: Result) -> None:
         """Warn, or raise, if the result is not what was asked for."""
 
+    @outside_compile
     def value(self, measures: Measures, start: Tensor | None = None) -> Tensor:
         """The value with its gradients, reported."""
         value, result = self.evaluate(measures, start)

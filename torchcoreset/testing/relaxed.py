@@ -5,8 +5,9 @@ Symbols:
     pi       plan, (m, n)                s   share of the mass that stays unmatched
 """
 
-import torch
 from torch import Tensor
+
+from .matrix import bounded_value
 
 __all__ = ["relaxed_value"]
 
@@ -38,26 +39,5 @@ def relaxed_value(
     >>> relaxed_value(x, y, 2, *free), round(relaxed_value(x, y, 2, *free, trim=0.25), 3)
     (3.5, 1.667)
     """
-    try:
-        from scipy.optimize import linprog
-        from scipy.sparse import eye, kron
-    except ImportError as error:
-        raise ImportError("relaxed_value needs scipy: pip install scipy.") from error
-    x, y = points.double(), samples.double()
-    n, m = len(x), len(y)
-    a = torch.ones(m, dtype=torch.float64, device="cpu") if sample_weights is None else sample_weights.double()
-    difference = y[:, None] - x
-    cost = difference.square().sum(2).sqrt() ** p
-    rows, columns = kron(eye(m), [[1.0] * n]), kron([[1.0] * m], eye(n))
-    supply = (a / a.sum() / (1 - trim)).numpy()
-    found = linprog(
-        cost.flatten().numpy(),
-        A_ub=[*rows.toarray(), *columns.toarray(), *(-columns).toarray()],
-        b_ub=[*supply, *high.tolist(), *(-low).tolist()],
-        A_eq=[[1.0] * (m * n)],
-        b_eq=[1.0],
-        method="highs",
-    )
-    if not found.success:
-        raise ValueError(f"low, high: {found.message}; expected bounds that some weights of sum 1 keep.")
-    return float(found.fun)
+    costs = (samples.double()[:, None] - points.double()).square().sum(2).sqrt() ** p
+    return bounded_value(costs, low, high, sample_weights, trim)

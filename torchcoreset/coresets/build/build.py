@@ -13,6 +13,7 @@ from ...modes import solver_modes
 from ...names import Algorithm, Init
 from ...sources import Scale, fingerprint_of, make_generator, units_of, weighted_source
 from ...transport import Status, Transport, as_cost, report_unconverged
+from ...transport.costs import identity
 from ...transport.passes import EngineName, check_engine
 from ...transport.ranks import as_ranks, told_to
 from ..algorithms import OptimizerFactory, Run
@@ -231,7 +232,7 @@ def build_coreset(
     # Earlier records have no rows and no cost.
     same = {
         "size": size, "p": float(p), "algorithm": algorithm if other is None else repr(other), "rows": rows or None,
-        "cost": None if metric is None else repr(metric),
+        "cost": identity(metric),
     }  # fmt: skip
     run = Run(steps, tolerance, bar, generator, same, callback, checkpoint, resume)
     if resume is not None:

@@ -10,10 +10,12 @@ from .choose import (
     as_metric,
     check_euclidean,
     check_power,
+    identity,
     in_coordinates,
     is_rowwise,
     measured,
     metric_of,
+    same_metric,
     term_key,
 )
 from .cost import Cost, Number
@@ -27,5 +29,6 @@ from .mixed import Mixed
 __all__ = [
     "DISTANCE", "OF_DATA", "ArcPower", "Cosine", "Cost", "Embedded", "Euclidean", "EuclideanPower", "Function",
     "FunctionPower", "GreatCircle", "Mahalanobis", "Metric", "Mixed", "Number", "Scaled", "as_cost", "as_metric",
-    "check_euclidean", "check_power", "in_coordinates", "is_rowwise", "measured", "metric_of", "term_key",
+    "check_euclidean", "check_power", "identity", "in_coordinates", "is_rowwise", "measured", "metric_of",
+    "same_metric", "term_key",
 ]  # fmt: skip

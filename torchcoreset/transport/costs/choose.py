@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
+from hashlib import sha256
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ...tensors import is_real
+from ...tensors import check_finite, is_real
 from .cost import Cost
 from .euclidean import EuclideanPower
 from .globe import GreatCircle
@@ -69,7 +71,7 @@ def measured(cost: Any, p: float | Cost, x: Tensor, y: Tensor) -> tuple[float | 
     if not isinstance(p, Cost):
         check_power(p)
         p = metric.power(p)
-    x, y = _floating(x), _floating(y)
+    x, y = _readable(x, "points"), _readable(y, "samples")
     metric = metric.fitted(x)
     return p, metric.coordinates(x, "points"), metric.coordinates(y, "samples")
 
@@ -80,7 +82,7 @@ def in_coordinates(cost: Any, call: str, x: Tensor, y: Tensor) -> tuple[Tensor, 
     metric = as_metric(cost)
     if metric is None:
         return x, y
-    x, y = _floating(x), _floating(y)
+    x, y = _readable(x, "points"), _readable(y, "samples")
     metric = metric.fitted(x, y)  # samples are compared with each other too
     return metric.coordinates(x, "points"), metric.coordinates(y, "samples")
 
@@ -89,6 +91,21 @@ def is_rowwise(cost: Any) -> bool:
     """Whether distances are those of coordinates that each row has by itself, whatever other rows there are."""
     metric = as_metric(cost)
     return metric is None or (metric.is_euclidean and not isinstance(metric, Mixed))
+
+
+def same_metric(first: Metric | None, second: Metric | None) -> bool:
+    """Whether distances by both are the same; None is the Euclidean one."""
+    return (first or Euclidean()) == (second or Euclidean())
+
+
+def identity(metric: Metric | None) -> str | None:
+    """What tells a metric from others in the record of a run, as text: its name and a digest of its settings.
+
+    Of functions and networks the name is all that there is.
+    """
+    if metric is None:
+        return None
+    return f"{metric!r} {sha256(json.dumps(metric.record()).encode()).hexdigest()[:12]}"
 
 
 def term_key(cost: Any) -> object:
@@ -107,8 +124,9 @@ def check_euclidean(cost: Any, call: str) -> None:
         )
 
 
-def _floating(rows: Tensor) -> Tensor:
-    """Rows in a dtype that holds coordinates, which whole numbers and half precision do not."""
+def _readable(rows: Tensor, name: str) -> Tensor:
+    """Finite rows in a dtype that holds coordinates, which whole numbers and half precision do not."""
+    check_finite(rows.detach(), name)
     if not rows.is_floating_point():
         return rows.double()
     return rows.to(torch.promote_types(rows.dtype, torch.float32))

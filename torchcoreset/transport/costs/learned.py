@@ -68,6 +68,10 @@ class Embedded(Metric):
             return self
         return Embedded(self.network, shape, self.metric)
 
+    def settings(self) -> tuple[object, ...]:
+        """The network itself: another one of the same class gives other features."""
+        return id(self.network), self.shape, self.metric
+
     def _has_gradients(self) -> bool:
         network = self.network
         return not isinstance(network, nn.Module) or any(one.requires_grad for one in network.parameters())
@@ -153,6 +157,10 @@ class Function(Metric):
 
     def power(self, p: float) -> Cost:
         return FunctionPower(float(p), self.distance)
+
+    def settings(self) -> tuple[object, ...]:
+        """The function itself."""
+        return (id(self.distance),)
 
     def __repr__(self) -> str:
         return f"Function({getattr(self.distance, '__name__', type(self.distance).__name__)})"

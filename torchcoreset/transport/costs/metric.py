@@ -70,6 +70,16 @@ class Metric(ABC):
         """For the metadata of a file, in JSON; of a metric that a file cannot hold its name."""
         return {"unsaved": repr(self)}
 
+    def settings(self) -> tuple[object, ...]:
+        """What makes two metrics of one class the same."""
+        return (self.record(),)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and isinstance(other, Metric) and self.settings() == other.settings()
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
     @property
     def is_euclidean(self) -> bool:
         """Whether distances are those of coordinates, as they are."""
