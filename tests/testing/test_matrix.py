@@ -21,7 +21,7 @@ def test_the_program_is_optimal_transport() -> None:
 def test_bounds_let_samples_go_to_their_nearest() -> None:
     costs = normal(20, 6).exp()
     assert bounded_value(costs, torch.zeros(6), torch.ones(6)) == pytest.approx(float(costs.amin(1).mean()))
-    with pytest.raises(ValueError, match="low, high: .*expected bounds"):
+    with pytest.raises(ValueError, match=r"low, high: .*expected bounds"):
         bounded_value(costs, torch.zeros(6), torch.full((6,), 0.1))
 
 

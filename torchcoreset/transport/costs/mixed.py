@@ -47,7 +47,7 @@ class Mixed(Metric):
     ) -> None:
         columns = list(categorical) if isinstance(categorical, LISTS) or hasattr(categorical, "__iter__") else None
         columns = [categorical] if columns is None else columns
-        whole = all(is_real(column) and int(column) == column for column in columns)
+        whole = all(is_real(column) and math.isfinite(column) and int(column) == column for column in columns)
         if not columns or not whole or len(set(columns)) < len(columns):
             raise ValueError(
                 f"categorical: got {categorical!r}; expected numbers of columns that hold categories, each once."
