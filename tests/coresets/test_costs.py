@@ -281,7 +281,6 @@ def test_whatever_takes_a_coreset_asks_for_its_distance() -> None:
         ValueError, match=r"coresets\[0\]: got a coreset for distances by GreatCircle\(\); expected the"
     ):
         tc.merge([found, found])
-    assert tc.doctor(found, y)["scales"].message == "distances are in km"
     assert tc.doctor(found, y)["cell masses"].level == "fine"
 
 
