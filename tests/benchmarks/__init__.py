@@ -6,5 +6,5 @@ measure    seconds, hard passes, peak memory    apart      the same in a process
 truth      exact optima and true gaps           record, report        what is known, as one long table and JSON
 page       the tables of docs/benchmarks.md     growth     plots of cost against n, m and d
 machine    what it ran on                       tune       how the settings of the stochastic peers were found
-on_gpu     all that a GPU should show           online, divergences, distances, tables, scale_up, scale_out   of their own
+on_gpu     all that a GPU should show           online, divergences, distances, tables, scale_up, scale_out: their own
 """

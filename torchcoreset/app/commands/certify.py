@@ -35,7 +35,8 @@ def run(settings: CertifySettings) -> Outcome:
         trim=trim,
         seed=settings.seed,
     )
-    unit = unit_of(held.columns, None if held.scaling is None else held.scaling.words)
+    words = None if held.scaling is None else held.scaling.words
+    unit = unit_of(held.columns, words if held.cost is None else found.unit)
     used, size = found.samples + found.potential_samples, source.size
     left_out = f", without the farthest {trim:.3g}" if trim else ""
     left = "" if size is None or used >= size else f", of {size:,}"

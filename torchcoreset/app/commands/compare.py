@@ -24,6 +24,11 @@ def run(settings: CompareSettings) -> Outcome:
     table = read_as_built(settings, held[0])
     for name, one in zip(settings.coresets, held, strict=True):
         check_columns(one, table, name)
+        if one.cost is not None:
+            raise UsageError(
+                f"compare: {name} is for distances by {one.cost!r}; expected the Euclidean one. In Python: "
+                "tc.transport(coreset, data, cost=coreset.cost)."
+            )
     p, scaling = power(settings.p, held[0]), held[0].scaling
     source = scaled(table.source, scaling)
     rows, mass = source.materialize(settings.samples, torch.Generator().manual_seed(settings.seed))

@@ -14,6 +14,7 @@ from torch import Tensor
 from ...archives import pyarrow, wide
 from ...coresets import Coreset, replacing, write_arrays
 from ...sources import Scaling
+from ...transport.costs import Metric, metric_of
 from ..outcome import to_json
 from ..outputs import sidecar
 from ..settings import DataSettings, UsageError
@@ -58,9 +59,17 @@ class CoresetFile:
         record = self.metadata.get("scaling")
         return None if record is None else Scaling.from_record(record)
 
+    @property
+    def cost(self) -> Metric | None:
+        """The distance that the points are for, if it is not the Euclidean one."""
+        record = self.metadata.get("cost")
+        return None if record is None else metric_of(record)
+
     def coreset(self, scaling: Scaling | None = None) -> Coreset:
-        """Points and weights, in units of the scaling if one is given."""
-        return Coreset(self.points if scaling is None else scaling.apply(self.points), self.weights)
+        """Points, in units of the scaling if one is given, and weights; it knows its distance."""
+        coreset = Coreset(self.points if scaling is None else scaling.apply(self.points), self.weights)
+        coreset.cost = self.cost
+        return coreset
 
 
 def check_out(path: Path, flag: str, columns: Iterable[str] = ()) -> None:
@@ -101,6 +110,12 @@ def read_coreset(name: str) -> CoresetFile:
             f"{name}: got labels of shape {labels.shape} for {coreset.size} points; expected one for each."
         )
     held = CoresetFile(coreset.points.detach(), coreset.weights, labels, metadata)
+    try:
+        _ = held.cost
+    except (KeyError, ValueError, TypeError) as error:
+        raise UsageError(
+            f"{name}: its metadata is damaged or not ours: cost={str(metadata['cost'])[:40]!r}."
+        ) from error
     if held.scaling is not None and {len(held.scaling.centre), *held.scaling.unit.shape} != {len(held.columns)}:
         raise UsageError(f"{name}: its metadata scale other columns than its {len(held.columns)}.")
     return held

@@ -94,6 +94,7 @@ VALID: dict[str, Callable[[Any], bool]] = {  # what commands rely on; null stand
     "read": _is_read,
     "bounds": lambda value: _are(lambda one: one is None or _is_number(one), value, 2),
     "scaling": _is_scaling,
+    "cost": lambda value: isinstance(value, dict) and _is_text(value.get("metric", value.get("unsaved"))),
 }
 
 

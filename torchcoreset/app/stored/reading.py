@@ -12,6 +12,7 @@ hash of all rows. Nothing in a file is executed when it is read.
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ from ..settings import UsageError
 from .metadata import ROWS_MARK, check_whole, parsed, read_metadata
 
 TABLES = (".csv", ".parquet")
+KEPT = ("scaling", "cost")  # what `Coreset.save` writes beside the arrays, in JSON
 FORMATS = (*ARCHIVES, *TABLES)
 WEIGHT = "weight"  # column of the weights
 SPARE = "point_weight"  # the same where the data have a column called "weight"
@@ -90,6 +92,9 @@ def read_stored(name: str) -> Stored:
     if "points" not in arrays:
         raise UsageError(f"{name} holds no points; expected a file that `torchcoreset build` or Coreset.save wrote.")
     metadata = read_metadata(str(arrays["metadata"]), path) if "metadata" in arrays else {}
+    for key in KEPT:
+        if key in arrays and key not in metadata:
+            metadata |= read_metadata(json.dumps({key: parsed(str(arrays[key]), path)}), path)
     if "built_on" in arrays and "data_mark" not in metadata:
         metadata["data_mark"] = str(arrays["built_on"])
     return Stored(arrays["points"], arrays.get("weights"), labels_of(arrays), metadata)
