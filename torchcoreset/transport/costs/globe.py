@@ -20,7 +20,8 @@ class GreatCircle(Metric):
     """Distance along the great circle between places, rows (latitude, longitude) in degrees.
 
     Costs are arcs, not chords; cells, means and gradients are those of the sphere, and the date line is no border.
-    Longitudes of points come back in [-180, 180).
+    Longitudes of points come back in [-180, 180). Gradients are costs per degree; at a pole, where longitudes mean
+    nothing, theirs is zero up to rounding, and between antipodes, where the slope has no limit, it is cut off.
 
     Args:
         radius: of the sphere, in the unit that distances are to have. None for the Earth's mean radius, 6371.0088 km.

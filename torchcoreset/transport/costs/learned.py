@@ -27,6 +27,13 @@ class Embedded(Metric):
         shape: of one row as the network takes it, such as (1, 28, 28); None for (d,).
         metric: the distance between features, `Euclidean()` if None; such as `Cosine()`.
 
+    Raises:
+        TypeError: no network, or a metric that is none of coordinates.
+        ValueError: on reading, features that are no floating tensor with a row for each row.
+
+    Gradient: of a loss, in rows and in the parameters of the network, by autograd through it. Builds leave parameters
+    as they are.
+
     Example:
         >>> import torch, torchcoreset as tc
         >>> cost = tc.costs.Embedded(lambda rows: rows.sum(1, keepdim=True))
@@ -130,12 +137,17 @@ class Unsaved(Metric):
 class Function(Metric):
     """A distance by a function of two tensors of rows, which need not be symmetric nor a metric.
 
-    Costs are computed pair by pair in float64, which is slower than matrix products by an order of magnitude, and held
-    only in blocks. Bounds that need the triangle inequality are refused.
+    Costs are computed pair by pair in float64, several times slower than by matrix products, and held only in blocks.
+    Gradients are those of autograd; where rows coincide and the root has none, zero. Bounds that need the triangle
+    inequality are refused.
 
     Args:
         distance: f(y, x) of samples y (..., d) and points x (..., d), which broadcast: distances (...), >= 0. For
             gradients it has to be differentiable by torch.
+
+    Raises:
+        TypeError: what cannot be called.
+        ValueError: on use, distances of another shape, negative or not finite; for gradients, distances without any.
 
     Example:
         >>> import torch, torchcoreset as tc

@@ -177,6 +177,9 @@ class Mahalanobis(Metric):
         >>> cost = tc.costs.Mahalanobis([[2.0, 1.0], [1.0, 2.0]])
         >>> round(tc.wasserstein(torch.zeros(1, 2), torch.tensor([[1.0, -1.0]]), cost=cost).item(), 4)
         2.0
+
+    Source: Mahalanobis (1936), on the generalised distance in statistics. Coordinates are M^(1/2) y, by the symmetric
+        root, which is computed in float64.
     """
 
     is_linear = True
@@ -238,7 +241,10 @@ class Cosine(Metric):
     """|y / |y| - x / |x||, the chord between directions: sqrt(2 - 2 cos) of the angle.
 
     Its square is twice the cosine distance, 1 - cos, so that W_2^2 / 2 is the mean cosine distance of the best plan.
-    Only directions count: points of a coreset have length 1.
+    Only directions count: points of a coreset have length 1, and gradients are at right angles to rows.
+
+    Raises:
+        ValueError: on reading, a row of zeros, which has no direction.
 
     Example:
         >>> import torch, torchcoreset as tc

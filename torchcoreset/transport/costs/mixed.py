@@ -20,7 +20,8 @@ class Mixed(Metric):
 
     A category is a column of codes, whole numbers without an order; two different ones are `price` apart. For p = 2
     this is the cost of k-prototypes: a point has the means of the numbers and the commonest category in its cell.
-    Categories move by steps to the centres only: they have no gradient.
+    Categories move by steps to the centres only: they have no gradient. Coordinates have a column for each category
+    that occurs, so that memory grows with their number.
 
     Args:
         categorical: numbers of the columns that hold categories, counted from 0; -1 is the last.
