@@ -43,7 +43,7 @@ def test_what_compares_and_merges_refuses_other_distances(places: None, capsys: 
 
 
 @pytest.mark.parametrize("record", ['{"metric": 3}', '{"metric": "Scaled", "weights": [-1]}', "[]", "nonsense"])
-def test_a_damaged_record_is_named(record: str, places: None, capsys: pytest.CaptureFixture[str]) -> None:
-    np.savez("bad.npz", points=np.ones((2, 2)), weights=np.ones(2) / 2, cost=np.array(record))
-    assert main(["certify", "bad.npz", "fresh.csv"]) == 2
+def test_a_damaged_record_is_named(record: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(tmp_path / "bad.npz", points=np.ones((2, 2)), weights=np.ones(2) / 2, cost=np.array(record))
+    assert main(["certify", str(tmp_path / "bad.npz"), "fresh.csv"]) == 2
     assert "metadata is" in capsys.readouterr().err

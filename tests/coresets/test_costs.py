@@ -36,7 +36,7 @@ def table(m: int = 200) -> Tensor:
 
 
 @every_curved
-@pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.parametrize("p", [1, 2])
 def test_no_step_raises_the_value_and_the_last_is_that_of_the_points(distance: Distance, p: float) -> None:
     y = distance.cloud("clusters", 100)
     found = tc.build_coreset(y, 5, p, cost=distance.cost, restarts=1)
@@ -47,7 +47,7 @@ def test_no_step_raises_the_value_and_the_last_is_that_of_the_points(distance: D
     assert found.points.shape == (5, y.shape[1])
 
 
-@pytest.mark.parametrize("kind", ["cauchy", "repeated", "ints"])
+@pytest.mark.parametrize("kind", ["cauchy", "repeated"])
 @every_curved
 def test_other_kinds_of_data(distance: Distance, kind: str) -> None:
     for size, m in ((1, 40), (4, 40), (7, 6)):  # more points than rows, too

@@ -77,7 +77,7 @@ def test_far_from_the_origin(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["scaled", "mahalanobis", "cosine", "function"])
 def test_784_columns(name: str) -> None:
-    y, x, w = normal(60, 784), normal(6, 784, seed=1), normal(784, seed=2).exp()
+    y, x, w = normal(30, 784), normal(4, 784, seed=1), normal(784, seed=2).exp()
     matrix = np.diag(w.numpy()) + 0.1
     cost, truth = {
         "scaled": (tc.costs.Scaled(w), lambda: cdist(y * w, x * w)),
