@@ -34,6 +34,7 @@ def relaxed_value(
         ImportError: scipy is not installed, whose HiGHS solves the program.
         ValueError: no plan keeps the bounds.
 
+    >>> import torch
     >>> x, y = torch.tensor([[0.0], [10.0]]), torch.tensor([[0.0], [1.0], [2.0], [13.0]])
     >>> free = torch.zeros(2), torch.ones(2)
     >>> relaxed_value(x, y, 2, *free), round(relaxed_value(x, y, 2, *free, trim=0.25), 3)
