@@ -127,8 +127,9 @@ def doctor(
         _duplicates(problem),
         _tails(cells, problem),
         _precision(problem, found.value),
-        _scales(problem.y),
     ]
+    if getattr(getattr(result, "coreset", result), "cost", None) is None:  # coordinates of a distance have one unit
+        findings.append(_scales(problem.y))
     if certificate is not None:
         findings.append(_certificate(certificate))
     return Report(tuple(findings))

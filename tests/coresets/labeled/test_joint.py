@@ -181,7 +181,7 @@ def test_a_certificate_covers_the_distance_to_the_population() -> None:
         own = slice(1000 + 900 * part, 1900 + 900 * part)
         found = tc.certify(labeled, tc.joint_source(rows[own], labels[own], price=0.5), confidence=0.9, seed=part)
         held += found.lower <= true <= found.upper
-        assert found.unit == "the unit of the numbers, with priced categories"
+        assert found.unit == "units of the numbers"
     assert held >= 16  # of 20 by 0.9, fewer with a probability of 4 %
 
 

@@ -162,7 +162,7 @@ class Function(Metric):
         if not callable(distance):
             raise TypeError(f"distance: got {type(distance).__name__}; expected a function of two tensors of rows.")
         self.distance = distance
-        self.unit = "the unit of the function"
+        self.unit = "units of the function"
 
     def coordinates(self, rows: Tensor, name: str = "rows") -> Tensor:
         return rows

@@ -159,7 +159,7 @@ class Scaled(Metric):
         return {"metric": "Scaled", "weights": self.weights.tolist()}
 
     def __repr__(self) -> str:
-        return f"Scaled({_short(self.weights)})"
+        return f"Scaled({short(self.weights)})"
 
 
 class Mahalanobis(Metric):
@@ -277,7 +277,8 @@ class Cosine(Metric):
         return {"metric": "Cosine"}
 
 
-def _short(numbers: Tensor, most: int = 6) -> str:
+def short(numbers: Tensor, most: int = 6) -> str:
+    """The first numbers of a vector, for a repr."""
     shown = ", ".join(f"{x:g}" for x in numbers[:most].tolist())
     return f"[{shown}{', ...' * (len(numbers) > most)}]"
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ...tensors import LISTS, float_tensor, is_real
-from .metric import Metric, is_positive
+from .metric import Metric, is_positive, short
 
 MOST = 1000  # values of a category; a column of more is an identifier, or a number
 
@@ -66,7 +66,7 @@ class Mixed(Metric):
             raise ValueError("weights: got one that is not positive and finite; expected a positive number a column.")
         self._levels: tuple[Tensor, ...] | None = None  # the codes of each category, ascending
 
-    unit = "the unit of the numbers, with priced categories"
+    unit = "units of the numbers"
 
     def fitted(self, points: Tensor, *others: Tensor) -> Mixed:
         """With the codes that occur in the rows of points (n, d), and of others where points are still to be found.
@@ -131,7 +131,8 @@ class Mixed(Metric):
         }
 
     def __repr__(self) -> str:
-        return f"Mixed({list(self.categorical)}, price={list(self.prices)})"
+        weights = "" if self.weights is None else f", weights={short(self.weights)}"
+        return f"Mixed({list(self.categorical)}, price={list(self.prices)}{weights})"
 
     def _columns(self, rows: Tensor) -> list[int]:
         """The categorical columns, counted from 0, of rows (..., d)."""
