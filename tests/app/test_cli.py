@@ -380,7 +380,7 @@ LONG = (
 
 def steps_kept() -> int:
     """Steps in the checkpoint of this folder; 0 if there is none."""
-    for path in Path().glob("*.checkpoint"):
+    for path in Path().glob("[!.]*.checkpoint"):  # one that begins with a dot is being written
         records = torch.load(path, weights_only=True)["classes"].values()
         return sum(record["history"][-1][0] + 1 for record in records if record["history"])
     return 0
