@@ -197,6 +197,12 @@ def check_count(count: Any, name: str, expected: str = "a positive integer") -> 
     return number
 
 
+def check_flag(value: Any, name: str, *, or_none: bool = False) -> None:
+    """Raise ValueError unless this is True or False, Python's or NumPy's, or None where that is allowed."""
+    if not (isinstance(value, (bool, np.bool_)) or (or_none and value is None)):
+        raise ValueError(f"{name}: got {value!r}; expected True or False{', or None' if or_none else ''}.")
+
+
 def check_callables(**functions: Any) -> None:
     """Raise TypeError unless each of these arguments can be called, or is None."""
     for name, function in functions.items():

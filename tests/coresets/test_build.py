@@ -373,6 +373,8 @@ def test_tolerance_says_when_to_stop(tolerance: float) -> None:
         ({"source": STANDARD, "sample_weights": [1, 2]}, "weights: got weights with a Normal; expected them only"),
         ({"source": torch.tensor([[0.0], [torch.nan]])}, "samples: 1 of 2 rows hold NaN or inf"),
         ({"source": []}, "source: got a list with no batches"),
+        ({"progress": "no"}, "progress: got 'no'; expected True or False, or None"),
+        ({"progress": 0}, "progress: got 0; expected True or False, or None"),
         ({"seed": "0"}, "seed: got '0'; expected an int or a torch.Generator"),
     ],
 )

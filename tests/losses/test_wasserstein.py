@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -108,6 +109,8 @@ def test_a_wide_gap_warns_at_the_caller() -> None:
         ({"point_weights": torch.ones(3)}, "point_weights: got shape"),
         ({"p": 0}, "p: got 0"),
         ({"tolerance": -1.0}, "tolerance: got -1.0"),
+        ({"exact": "no"}, "exact: got 'no'; expected True or False"),
+        ({"exact": 1}, "exact: got 1; expected True or False"),
         ({"max_steps": True}, "max_steps: got True"),
         ({"start": torch.zeros(3)}, "start: got shape"),
     ],
@@ -115,6 +118,10 @@ def test_a_wide_gap_warns_at_the_caller() -> None:
 def test_unusable_inputs_are_named(changes: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         tc.wasserstein(**{"points": E1.points, "samples": E1.samples} | changes)
+
+
+def test_exact_may_be_a_boolean_of_numpy() -> None:
+    assert tc.wasserstein(E1.points, E1.samples, exact=np.True_) == tc.wasserstein(E1.points, E1.samples, exact=True)
 
 
 def test_autocast_does_not_reach_the_solver() -> None:

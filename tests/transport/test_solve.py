@@ -412,6 +412,8 @@ BAD_INPUTS = {
     "no tolerance": ({"tolerance": 0}, r"tolerance: got 0; expected a relative gap in \(0, 1\)"),
     "nan tolerance": ({"tolerance": math.nan}, "tolerance: got nan"),
     "wide tolerance": ({"tolerance": 1.0}, "tolerance: got 1.0"),
+    "exact by name": ({"exact": "no"}, "exact: got 'no'; expected True or False"),
+    "exact by number": ({"exact": 1e-9}, "exact: got 1e-09; expected True or False"),
     "no steps": ({"max_steps": 0}, "max_steps: got 0; expected a positive integer"),
     "fractional steps": ({"max_steps": 1.5}, "max_steps: got 1.5"),
     "short start": ({"start": torch.zeros(2)}, r"start: got shape \(2,\); expected 3 finite numbers"),

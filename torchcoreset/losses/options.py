@@ -20,7 +20,7 @@ from torch import Tensor
 from ..errors import warn_user
 from ..modes import outside_compile
 from ..names import KernelName
-from ..tensors import check_count, check_name, is_real
+from ..tensors import check_count, check_flag, check_name, is_real
 from ..transport import Problem, check_power, check_tolerance, check_trim, data_scale, diameter
 from ..transport.costs import as_metric
 from ..transport.ranks import check_group
@@ -75,6 +75,7 @@ CostPower = Annotated[float, check_power]
 EnergyPower = Annotated[float, Between("p", 1, 2, "[]", "a number in [1, 2]. The energy distance has p = 1")]
 Tolerance = Annotated[float, check_tolerance]
 Trim = Annotated[float, check_trim]
+Exact = Annotated[bool, partial(check_flag, name="exact")]
 MaxSteps = Annotated[int, partial(check_count, name="max_steps")]
 Group = Annotated[Any, check_group]
 Blur = Annotated[float, check_blur]

@@ -18,7 +18,7 @@ from ..transport.passes import EngineName
 from ..transport.ranks import as_ranks, solve_on, told_to
 from .envelope import Inputs, Solved, attach, solved_by_plan, solved_by_plans
 from .memory import CachedSelfTerm
-from .options import CostChoice, CostPower, DivergenceSettings, Group, MaxSteps, Measures, Tolerance, Trim
+from .options import CostChoice, CostPower, DivergenceSettings, Exact, Group, MaxSteps, Measures, Tolerance, Trim
 
 
 def wasserstein(
@@ -107,7 +107,7 @@ class WassersteinSettings(DivergenceSettings[Transport | TransportBatch]):
     p: CostPower = 2
     trim: Trim = 0.0
     tolerance: Tolerance = 1e-3
-    exact: bool = False
+    exact: Exact = False
     max_steps: MaxSteps = 100
     engine: EngineName = "auto"
     group: Group = None

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..errors import ConvergenceError, ConvergenceWarning, warn_user
 from ..modes import solver_modes
-from ..tensors import check_count, is_real, real_tensor, weighted_points
+from ..tensors import check_count, check_flag, is_real, real_tensor, weighted_points
 from .batched import TransportBatch, is_batch, make_problems, refuse_choices, refuse_group, solve_each
 from .costs import Cost, check_euclidean, measured
 from .passes import Engine, EngineChoice, EngineName, check_engine
@@ -114,6 +114,7 @@ def transport(
     ranks = as_ranks(group)
     with told_to(ranks, "transport"):
         check_tolerance(tolerance)
+        check_flag(exact, "exact")
         check_count(max_steps, "max_steps")
         check_engine(engine)
         points, point_weights = _with_weights(points, point_weights, "points", "point_weights", cost)

@@ -12,6 +12,7 @@ from ...losses import Backend, Divergence, KernelName
 from ...modes import solver_modes
 from ...names import Algorithm, Init
 from ...sources import Scale, fingerprint_of, make_generator, units_of, weighted_source
+from ...tensors import check_flag
 from ...transport import Status, Transport, as_cost, report_unconverged
 from ...transport.costs import identity
 from ...transport.passes import EngineName, check_engine
@@ -211,6 +212,7 @@ def build_coreset(
             {"algorithm": algorithm, "weights": weights, "trim": trim, "engine": engine, "group": group, "rows": rows},
         )  # fmt: skip
         check_engine(engine)
+        check_flag(progress, "progress", or_none=True)
         steps = check_settings(algorithm, steps, tolerance, samples, batch_size, rate, optimizer, trim)
         choice = row_choice(rows, keep, exclude, algorithm, group)
         generator, scale = make_generator(seed), units_of(source) if scale is None else scale
