@@ -1,8 +1,8 @@
-"""The loss as a module: a functional loss that remembers its potential from one call to the next.
+"""The loss as a module: a functional loss that keeps its potential from one call to the next.
 
-What it remembers are tensors of its own, saved and loaded with the state, and no buffers: their sizes may change with
-the points, and each process learns its own, while torch averages buffers (`AveragedModel`) and broadcasts them
-(DistributedDataParallel).
+The potential and the state of a stream are plain tensors that are saved and loaded with the `state_dict`. They are not
+buffers, because their sizes change with the number of points and each process has its own values, whereas torch
+averages buffers (`AveragedModel`) and broadcasts them (DistributedDataParallel).
 """
 
 from __future__ import annotations
@@ -43,84 +43,89 @@ DIVERGENCES: dict[Divergence, type[DivergenceSettings[Any]]] = {
 class CoresetLoss(nn.Module):
     """A divergence between points and the samples of each call, for training loops.
 
-    The same value as `wasserstein`, `sinkhorn_divergence`, `energy_distance` or `mmd`, all on the scale of W_p^p, and
-    faster in a loop: each solve starts from the potential of the last one, which is kept in `potential` while
-    training, and the term of the samples with themselves, which no point changes, is computed again only for
-    other samples. In eval mode calls leave no trace in the state, and two equal calls give equal values.
+    Returns the same value as `wasserstein`, `sinkhorn_divergence`, `energy_distance` or `mmd`, all on the scale of
+    W_p^p, and is faster in a loop: in training mode each solve starts from the `potential` of the previous one, and the
+    term of the samples with themselves, which does not depend on the points, is recomputed only when the samples
+    change. In eval mode calls do not change the state, and two equal calls return equal values.
 
-    With "wasserstein" a call also takes a batch of B pairs, points (B, n, d) and samples (B, m, d), of which one may be
-    a single cloud that all pairs share. The values (B,) are one for each pair, reduced as your training needs it
-    (`.mean()`), and so are the potentials that the next call starts from: keep pairs in their order.
+    With "wasserstein" a call also takes a batch of B pairs, points (B, n, d) and samples (B, m, d); either of the two
+    may be a single cloud that all pairs share. The call returns one value for each pair, (B,); reduce them as your
+    training needs it (`.mean()`). The next call starts from the potentials of these pairs, so keep the pairs in order.
 
-    Every call compares with the samples it is given. On minibatches that is the distance to the minibatch, which is on
-    average larger than the distance to the distribution and pulls the points inwards: 7 % excess W_2^2 at 2 samples a
-    point, 0.01 % at 50. Use batches of at least 20 samples a point, or `online=True`.
+    Every call compares the points with the samples it is given. On minibatches that is the distance to the minibatch,
+    which is on average larger than the distance to the distribution and pulls the points inwards: 7 % excess W_2^2 with
+    2 samples per point, 0.01 % with 50. Use batches of at least 20 samples per point, or `online=True`.
 
     With `online=True` the samples of each call are a batch of a stream, of any size. The value is the semi-dual of the
-    batch at a running potential that the batches before it have shaped: an unbiased estimate of a lower bound of W_p^p
-    between points and stream, which becomes W_p^p itself as the potential converges; its gradients are exact. Each call
-    in training mode then counts as a new batch, whose part in the potential is as large as its number of samples
-    (by Kish's rule if they are weighted). The first batch, and the first with another number of points, is measured at
-    its own potential. Points may move in any way, by any optimizer: the potential moves with them. Samples of a batch
-    should be independent, and batches in random order. n x n numbers are remembered, whatever the length of the stream.
+    batch at a running potential that was computed from the previous batches: an unbiased estimate of a lower bound of
+    W_p^p between points and stream, which converges to W_p^p as the potential converges. Its gradients are exact. Each
+    call in training mode counts as a new batch, whose weight in the potential is its number of samples (by Kish's
+    effective sample size if they are weighted). The first batch, and the first after a change of the number of points,
+    is evaluated at its own potential. Any optimizer may move the points: the potential is updated with them. Samples of
+    a batch should be independent, and batches in random order. The state takes n x n numbers, whatever the length of
+    the stream.
 
-    In training code: autocast around it changes nothing inside; `torch.compile` leaves its graph for the solver;
-    `torch.func.grad` works, in eval mode without a trace, while vmap, forward mode and second derivatives are refused;
-    under DistributedDataParallel, put the points in the module that is wrapped: gradients are averaged over the ranks,
-    each of which keeps a potential of its own unless `group` joins them. A checkpoint of points, `state_dict`,
-    optimizer and the generator of the batches goes on bit for bit.
+    In training code: autocast does not affect the solver; `torch.compile` breaks its graph at the call;
+    `torch.func.grad` works (in eval mode without changing the state), while vmap, forward mode and second derivatives
+    raise an error. Under DistributedDataParallel, make the points part of the wrapped module: gradients are averaged
+    over the ranks, each of which keeps its own potential unless `group` joins them. Training that is resumed from a
+    checkpoint of points, `state_dict`, optimizer and generator of the batches reproduces the uninterrupted run bit for
+    bit.
 
     Args:
-        p: power of the Euclidean distance, p >= 1; 2 gives means of cells, 1 is robust to outliers. None for 2, and for
-            1 with "energy". "mmd" has none.
+        p: power of the Euclidean distance, p >= 1; with 2 optimal points are the means of their cells, 1 is robust to
+            outliers. None means 2, or 1 with "energy". Not for "mmd".
         divergence: "wasserstein", "sinkhorn", "energy" or "mmd".
-        trim: for "wasserstein": share of the mass of the samples that stays unmatched, 0 if None; as in `wasserstein`.
-        tolerance: relative gap of each exact solve, in (0, 1), 1e-3 if None; or the marginal error that
-            `sinkhorn_divergence` allows.
+        trim: for "wasserstein": share of the mass of the samples that stays unmatched, 0 if None; see `wasserstein`.
+        tolerance: for "wasserstein": relative gap of each solve, in (0, 1), 1e-3 if None; for "sinkhorn": the marginal
+            error, as in `sinkhorn_divergence`.
         exact: solve each "wasserstein" call in float64 to a gap of 1e-9.
-        max_steps: bound on the passes over the samples in one call, 100 if None.
-        engine: what reduces over the samples, "auto" if None; as in `transport` and `sinkhorn_divergence`.
+        max_steps: maximum number of passes over the samples in one call, 100 if None.
+        engine: implementation of the passes over the samples, "auto" if None; see `transport` and
+            `sinkhorn_divergence`.
         blur, relative_blur: for "sinkhorn" and "mmd": a length, or a fraction of the data's scale.
         debias, backend, scaling: for "sinkhorn", as in `sinkhorn_divergence`.
         kernel: for "mmd", as in `mmd`.
         constant: for all but "wasserstein": include the term of the samples with themselves.
-        online: samples are batches of a stream; for "wasserstein", and without its tolerance, exact and max_steps.
-        forgetting: for online=True, in [0, 1): least weight of a batch in what is remembered. 0, the default, remembers
-            all batches until the stream is seen to move; 0.01 no more than about a hundred, for a stream that never
-            stands still, at the price of a potential that keeps the noise of a hundred batches.
-        group: for "wasserstein": None compares with the samples of this process, whether or not torch.distributed is in
-            use, for to run one loss a rank is common. With "world" or a `torch.distributed.ProcessGroup` the samples of
-            all its ranks are one set, or online one batch: every rank calls with equal points and its own samples, as
-            many as it has, and gets the value of the union, what belongs to its own samples (`transform`, `plan`,
-            gradient in samples), and the gradient of the union in the points. That is the same on every rank, so it
-            needs no reduction, and averaging by DistributedDataParallel does not harm it. A generator of samples that
-            is wrapped needs the sum over the ranks where DDP takes the mean: call backward on size * value. An error on
-            one rank is an error on all; one that does not call is noticed after the timeout of the group.
-        cost: the distance of which p is the power, one of `tc.costs`; None for the Euclidean one. `GreatCircle` and
-            functions go with "wasserstein" only, without `online` and `group`. A network of `Embedded` is used as it
-            is, learns if its parameters ask for gradients, and is no part of this module.
+        online: samples are batches of a stream; only for "wasserstein", and not with tolerance, exact or max_steps.
+        forgetting: for online=True, in [0, 1): the minimum weight of a batch in the running averages. With 0, the
+            default, all batches count until a drift of the stream is detected; with 0.01 about the last hundred count,
+            which suits a stream that drifts all the time, but leaves the noise of a hundred batches in the potential.
+        group: for "wasserstein": None compares the points with the samples of this process only, also where
+            torch.distributed is in use, since running one loss per rank is common. With "world" or a
+            `torch.distributed.ProcessGroup` the samples of all its ranks form one set (online: one batch). Every rank
+            calls with equal points and any number of its own samples, and gets the value of the union, the results for
+            its own samples (`transform`, `plan`, gradient in samples), and the gradient of the union in the points. The
+            latter is the same on every rank: it needs no reduction, and averaging by DistributedDataParallel leaves it
+            unchanged. If DDP wraps a generator of samples, its gradient has to be summed over the ranks, but DDP
+            averages it: call backward on size * value. An error on one rank is raised on all; a rank that does not call
+            is detected after the timeout of the group.
+        cost: the distance that is raised to the power p, one of `tc.costs`; None for the Euclidean one. `GreatCircle`
+            and functions work only with "wasserstein", without `online` and `group`. The network of an `Embedded` is
+            used as it is, gets gradients if its parameters require them, and is not a submodule of this module.
 
     Attributes:
-        divergence: its name.
-        settings: all options of the divergence, with their defaults; each of them is an attribute as well.
+        divergence: the name of the divergence.
+        settings: all options of the divergence, with their defaults; each of them is an attribute of the module too.
         potential: (n,) float64, (B, n) after a batch of pairs; empty before the first call in training mode, and always
-            for "energy" and "mmd"; online, of the points that have weight. It is in the `state_dict`, follows the
-            module to a device and stays float64 when that is moved to another type, but is no buffer: nobody averages
-            or broadcasts it.
-        online: whether a stream is followed; its state is in more such tensors.
-        last: of the last call, a `Transport`, `SinkhornResult` or `Discrepancy`, a `TransportBatch` of a batch of
-            pairs, or online a `StreamTransport`; None before it. Not part of the state, of copies or of pickles.
+            for "energy" and "mmd"; online, only for the points that have weight. It is part of the `state_dict`, moves
+            to a device with the module and stays float64 when the module is converted to another dtype. It is not a
+            buffer, so it is neither averaged nor broadcast.
+        online: whether the samples are batches of a stream, whose state is kept in further tensors like `potential`.
+        last: the result of the last call: a `Transport`, `SinkhornResult` or `Discrepancy`, a `TransportBatch` for a
+            batch of pairs, or online a `StreamTransport`; None before the first call. Not part of the `state_dict`, of
+            copies or of pickles.
 
     Raises:
-        ValueError: unusable settings or inputs, or an option that the divergence would ignore; points, potential and
-            optimizer are as before the call.
+        ValueError: invalid settings or inputs, or an option that the divergence would ignore; points, potential and
+            optimizer stay unchanged.
 
     Warns:
         ConvergenceWarning: the tolerance was not reached.
-        DriftWarning: online, the distribution of the stream has moved; once for each time that it does.
+        DriftWarning: online, the distribution of the stream has changed; one warning for each change.
 
-    Gradient: see the function of the divergence. Online, in points, samples and both weights, that of the value at the
-    running potential v: sum_k a_k grad c(y_k, x_i) over cell i, v_i, and the c-transform.
+    Gradient: see the function of the divergence. Online, the gradient of the value at the running potential v: in
+    point i the sum of a_k grad c(y_k, x_i) over its cell, in its weight v_i, in the weights of samples the c-transform.
 
     Example:
         >>> import torch, torchcoreset as tc
@@ -148,7 +153,7 @@ class CoresetLoss(nn.Module):
 
     Source of the running potential: Bercu, Bigot, Gadat, Siviero (2023), "A stochastic Gauss-Newton algorithm for
     regularized semi-discrete optimal transport", Information and Inference 12 (1); here with hard cells, the averaged
-    Hessian in place of averaged squares of gradients, and a potential that moves with the points.
+    Hessian instead of averaged squares of gradients, and a potential that is updated as the points move.
     """
 
     potential: Tensor
@@ -200,7 +205,7 @@ class CoresetLoss(nn.Module):
         point_weights: Tensor | Literal["free"] | tuple[float, float] | None = None,
         sample_weights: Tensor | None = None,
     ) -> Tensor:
-        """The divergence between points (n, d) and samples (m, d), or of a batch; all else as in its function."""
+        """The divergence between points (n, d) and samples (m, d), or a batch; see the function of the divergence."""
         if isinstance(self.settings, OnlineSettings):
             return self._follow(self.settings, points, samples, point_weights, sample_weights)
         known = self.potential.shape == _shape_of_potential(points, samples) and bool(
@@ -220,7 +225,7 @@ class CoresetLoss(nn.Module):
         __call__ = forward
 
     def _follow(self, settings: OnlineSettings, points: Any, *inputs: Any) -> Tensor:
-        """The value of a batch of a stream, which is remembered in training mode."""
+        """The value of a batch of a stream; in training mode the batch updates the state."""
         value, found = stream_value(settings, self._memory_of_stream(points), points, *inputs)
         self.last = found.transport
         if self.training:
@@ -230,7 +235,7 @@ class CoresetLoss(nn.Module):
         return value
 
     def _memory_of_stream(self, points: Any) -> Memory | None:
-        """What is remembered, where the points are, and read again if others have written there."""
+        """The state of the stream on the device of the points, read again if its tensors were replaced or changed."""
         if not self.potential.numel():
             return None
         device = points.device if isinstance(points, Tensor) else self.potential.device
@@ -242,11 +247,11 @@ class CoresetLoss(nn.Module):
         return self._stream.memory
 
     def _state_dimensions(self) -> dict[str, int]:
-        """Number of dimensions of each tensor that is remembered, by name."""
+        """Number of dimensions of each tensor of the state, by name."""
         return MEMORY_DIMENSIONS if self.online else {"potential": 1}
 
     def extra_repr(self) -> str:
-        """Settings, and how the last call ended."""
+        """The settings, and the result of the last call."""
         shown = [] if self.divergence == "wasserstein" else [f"divergence={self.divergence!r}"]
         shown += ["online=True"] if self.online else []
         for field in fields(self.settings):
@@ -256,11 +261,11 @@ class CoresetLoss(nn.Module):
         return ", ".join(shown if self.last is None else [*shown, f"last={self.last!r}"])
 
     def __getattr__(self, name: str) -> Any:
-        """Settings read like attributes: `loss.p`, `loss.tolerance`."""
+        """Settings can be read as attributes: `loss.p`, `loss.tolerance`."""
         return getattr(self.settings, name) if self._is_setting(name) else super().__getattr__(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Settings are changed like attributes too, and checked again."""
+        """Settings can be set as attributes, and are checked again."""
         if self._is_setting(name):
             name, value = "settings", replace(self.settings, **{name: value})
         super().__setattr__(name, value)
@@ -270,11 +275,11 @@ class CoresetLoss(nn.Module):
         return settings is not None and name in settings.__dataclass_fields__
 
     def __getstate__(self) -> dict[str, Any]:
-        """The module without its last result and its memory, which know tensors as large as the samples."""
+        """The module without its last result and its caches, which hold tensors as large as the samples."""
         return {**self.__dict__, "last": None, "_memory": CachedSelfTerm(), "_stream": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Modules that were pickled when their memory was in buffers, or had other names, are read too."""
+        """Reads modules of earlier versions too, which kept the state in buffers or under other names."""
         super().__setstate__({"_stream": None, **state})  # type: ignore[no-untyped-call]
         for name in self._state_dimensions():
             if name in self._buffers:
@@ -296,7 +301,7 @@ class CoresetLoss(nn.Module):
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Take tensors of any length: it is not known before the first call how many points there are."""
+        """Accept tensors of any length: the number of points is unknown before the first call."""
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
@@ -316,7 +321,7 @@ class CoresetLoss(nn.Module):
             self.__dict__.update(loaded)
 
     def _loaded(self, name: str, saved: Any, assign: bool) -> Tensor:
-        """What to remember of a tensor from a state dict."""
+        """A tensor of a state dict as it is kept: float64, on the module's device."""
         dimensions = self._state_dimensions()[name]
         if not isinstance(saved, Tensor):
             raise TypeError(f"got a {type(saved).__name__}; expected a tensor.")
@@ -334,24 +339,24 @@ class CoresetLoss(nn.Module):
             return kept if assign else kept.clone(memory_format=torch.contiguous_format)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> CoresetLoss:
-        """What is remembered follows the module to a device, and keeps its float64."""
+        """Move the state to the module's device; it stays float64."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         for name, dimensions in self._state_dimensions().items():
             before = getattr(self, name)
             now = fn(before)
-            if before.is_meta or now.is_meta:  # values are lost there, and `to_empty` brings none back
+            if before.is_meta or now.is_meta:  # meta tensors have no values, and `to_empty` restores none
                 before = now = _nothing(dimensions).to(now.device)
             self.__dict__[name] = now if now.dtype == before.dtype else before.to(now.device)
         return self
 
 
 def _nothing(dimensions: int) -> Tensor:
-    """What is remembered before the first call."""
+    """The state before the first call: an empty tensor."""
     return torch.empty((0,) * dimensions, dtype=torch.float64)
 
 
 def _shape_of_potential(points: Any, samples: Any) -> tuple[int, ...]:
-    """(n,), or (B, n) of a batch, which either of the two may be."""
+    """(n,), or (B, n) if points or samples are a batch."""
     of_points, of_samples = shape_of(points), shape_of(samples)
     if len(of_points) >= BATCH:
         return of_points[:-1]
@@ -359,7 +364,7 @@ def _shape_of_potential(points: Any, samples: Any) -> tuple[int, ...]:
 
 
 def _usable(tensor: Tensor, device: torch.device) -> Tensor:
-    """The same on a device, as a tensor that counts what is written to it, which inference tensors do not."""
+    """The tensor on a device; an inference tensor is cloned, because it has no version counter."""
     tensor = tensor.to(device)
     return tensor.clone() if tensor.is_inference() else tensor
 
@@ -370,7 +375,7 @@ def make_settings(
     """The settings of a divergence, or of a stream.
 
     Raises:
-        ValueError: no divergence has this name, it would ignore an option, or an option is unusable.
+        ValueError: unknown divergence, an option that it would ignore, or an invalid value of an option.
     """
     check_name(divergence, "divergence", DIVERGENCES)
     if not isinstance(online, bool):

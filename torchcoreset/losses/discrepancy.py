@@ -1,4 +1,4 @@
-"""Energy distance and maximum mean discrepancy: what samples and points look like to a kernel.
+"""Energy distance and maximum mean discrepancy: distances between points and samples that a kernel defines.
 
     x (n, d) points, b (n,)      y (m, d) samples, a (m,)      k kernel
 
@@ -33,16 +33,17 @@ RELATIVE_BLUR = 1.0  # of the scale of the samples, where no blur is given: the 
 
 @dataclass(frozen=True, repr=False)
 class Discrepancy:
-    """What a kernel divergence has found.
+    """The result of a kernel divergence.
 
     Attributes:
-        value: the divergence, not rooted.
-        potential: (n,) float64 derivative in the normalised point weights, up to a constant: the witness at the points.
-        transform: (m,) float64 derivative in the sample weights without the samples' own term: minus the points' mean
-            kernel at each sample.
-        blur: width of the kernel, a length; None where there is none.
-        diameter: of points and samples without the farthest thousandth of their mass, a few per cent off; 0 where all
-            samples coincide.
+        value: the divergence; no root is taken.
+        potential: (n,) float64 derivative in the normalised point weights, up to a constant: the witness function at
+            the points.
+        transform: (m,) float64 derivative in the sample weights, without the term of the samples with themselves: minus
+            the mean of the kernel between the sample and the points.
+        blur: width of the kernel, a length; None for kernels without one.
+        diameter: diameter of points and samples without the farthest thousandth of their mass, accurate to a few per
+            cent; 0 if all samples coincide.
     """
 
     value: float
@@ -69,25 +70,28 @@ def energy_distance(
 
         E |X - Y|^p - E |X - X'|^p / 2 - E |Y - Y'|^p / 2      X, X' from the points, Y, Y' from the samples
 
-    Not rooted. The half makes it the limit of the Sinkhorn divergence for large blur, on the scale of W_p^p.
+    No root is taken. The half makes it the limit of the Sinkhorn divergence for large blur, on the scale of W_p^p.
 
     Args:
         points: (n, d) floating, or (n,) when d = 1.
         samples: (m, d), or (m,) when d = 1, of any real dtype, on the same device.
-        p: power of the distance in [1, 2]. At 2 it is |E X - E Y|^2, which any points of the right mean make zero.
+        p: power of the distance in [1, 2]. For p = 2 the value is |E X - E Y|^2, zero for any points with the mean of
+            the samples.
         point_weights, sample_weights: (n,) and (m,), non-negative, any positive sum; equal if None.
-        constant: include the term of the samples with themselves, m x m work. Without it the value is too large by a
-            constant and the gradients in the points are the same.
-        cost: one of `tc.costs` whose distances are those of coordinates, in place of the Euclidean distance.
+        constant: include the term of the samples with themselves, which takes m x m work. Without it the value is too
+            large by a constant; the gradients in the points are the same.
+        cost: a Euclidean distance of other coordinates, one of `tc.costs` such as `Mahalanobis`; None for the Euclidean
+            distance of the data.
 
     Returns:
         0-d tensor in the dtype of the points, float32 for half precision; computed in float64.
 
     Raises:
-        ValueError: unusable inputs, named. Nothing is changed.
+        ValueError: invalid inputs; the message names the argument. Nothing is changed.
         RuntimeError: a second derivative was asked for.
 
-    Gradient: exact in all four; zero subgradient where a point meets a sample or a point and p = 1.
+    Gradient: exact in points, samples and both weights. For p = 1 a pair of coinciding rows contributes zero (a
+    subgradient).
 
     Example:
         >>> import torch, torchcoreset as tc
@@ -115,7 +119,7 @@ def mmd(
 
         E k(X, X') / 2 + E k(Y, Y') / 2 - E k(X, Y)      X, X' from the points, Y, Y' from the samples
 
-    Not rooted. The half puts it on the scale of the other divergences: k = -|x - y| gives `energy_distance`.
+    No root is taken. The half puts it on the scale of the other divergences: k = -|x - y| gives `energy_distance`.
 
     Args:
         points: (n, d) floating, or (n,) when d = 1.
@@ -124,22 +128,25 @@ def mmd(
         kernel: "gaussian" exp(-|x - y|^2 / (2 blur^2)), "laplace" exp(-|x - y| / blur), or a function of float64 rows
             (k, d) and (l, d) that gives the (k, l) values of a symmetric kernel, by differentiable torch operations.
         blur: width of the named kernels, a length.
-        relative_blur: the same as a fraction of the samples' scale, their median distance to their spatial median, by
-            weight; 1 if neither is given.
-        constant: include the term of the samples with themselves; see `energy_distance`.
-        cost: one of `tc.costs` whose distances are those of coordinates, in place of the Euclidean distance.
+        relative_blur: the blur as a fraction of the scale of the samples, which is the weighted median of their
+            distances to their spatial median; 1 if neither is given.
+        constant: include the term of the samples with themselves, which takes m x m work. Without it the value differs
+            by a constant; the gradients in the points are the same.
+        cost: a Euclidean distance of other coordinates, one of `tc.costs` such as `Mahalanobis`; None for the Euclidean
+            distance of the data.
 
     Returns:
         0-d tensor in the dtype of the points, float32 for half precision; computed in float64.
 
     Raises:
-        ValueError: unusable inputs, named; a blur beside a kernel function.
+        ValueError: invalid inputs, or a blur together with a kernel function; the message names the argument.
         RuntimeError: a second derivative was asked for.
 
     Warns:
         UserWarning: the blur exceeds the diameter of the data.
 
-    Gradient: exact in all four; that of a kernel function is autograd's. A `relative_blur` is held fixed.
+    Gradient: exact in points, samples and both weights; kernel functions are differentiated by autograd. A blur given
+    as `relative_blur` is held fixed.
 
     Example:
         >>> import torch, torchcoreset as tc
@@ -163,11 +170,11 @@ class EnergySettings(DivergenceSettings[Discrepancy]):
     def evaluate(
         self, measures: Measures, start: Tensor | None = None, memory: CachedSelfTerm | None = None
     ) -> tuple[Tensor, Discrepancy]:
-        """The value with its gradients, and what is told beside it."""
+        """The value with its gradients, and the `Discrepancy`."""
         return _evaluate("energy_distance", lambda _: (Power(self.p), None), measures, self.constant, memory, self.cost)
 
     def curvature(self, measures: Measures, result: Discrepancy) -> Tensor:
-        """Of the majorant whose minimum is a convex-concave step."""
+        """Curvature of the quadratic majorant that a convex-concave step minimises."""
         return _curvature(Power(self.p), measures)
 
 
@@ -193,16 +200,16 @@ class MMDSettings(DivergenceSettings[Discrepancy]):
     def evaluate(
         self, measures: Measures, start: Tensor | None = None, memory: CachedSelfTerm | None = None
     ) -> tuple[Tensor, Discrepancy]:
-        """The value with its gradients, and what is told beside it."""
+        """The value with its gradients, and the `Discrepancy`."""
         return _evaluate("mmd", self._kernel, measures, self.constant, memory, self.cost)
 
     def curvature(self, measures: Measures, result: Discrepancy) -> Tensor:
-        """Of a quadratic majorant, for the named kernels."""
+        """Curvature of a quadratic majorant, for the named kernels."""
         kernel, _ = self._kernel(make_problem(measures[0], measures[1], 2, measures[2], measures[3]))
         return _curvature(kernel, measures)
 
     def resolved(self, samples: Tensor, sample_weights: Tensor | None) -> MMDSettings:
-        """The same with the blur that they mean for these samples."""
+        """The settings with the blur as a length, relative to the scale of these samples."""
         relative = RELATIVE_BLUR if self.relative_blur is None else self.relative_blur
         return self if self.blur is not None else with_blur(self, relative, samples, sample_weights)
 
@@ -240,7 +247,7 @@ def _evaluate(
         checked = within_range(make_problem(x, y, 2, point_weights, sample_weights))
         kernel, blur = kernel_of(checked)
         cross = replace(checked, x=checked.x.double(), y=checked.y.double(), cost=kernel.cost)
-        if isinstance(kernel, Function):  # which may depend on where the origin is
+        if isinstance(kernel, Function):  # a function may depend on the origin: rows that are not centred
             cross = replace(cross, x=x.detach().double(), y=y.detach().double())
         points, samples = within(cross.x, cross.b, cross.cost), within(cross.y, cross.a, cross.cost)
         at_points, at_samples = kernel.means(cross)

@@ -1,12 +1,12 @@
-"""The Sinkhorn divergence: entropic transport, with the terms taken away that make it collapse.
+"""The Sinkhorn divergence: entropic transport less the self terms, without which the points collapse.
 
     x (n, d) points, b (n,)      y (m, d) samples, a (m,)      eta = p blur^p
 
     S = OT_eta(x, y) - OT_eta(x, x) / 2 - OT_eta(y, y) / 2      OT_eta = min_pi sum pi c + eta KL(pi | a x b)
 
-The first term is solved by a backend, the others by `self_entropic`. The third does not change with the points: it is
-computed once for the same samples, or not at all. By the envelope theorem the derivatives are those of the three
-semi-duals at their potentials, so they err by the plans' marginal errors, and the value by their squares.
+The first term is solved by a backend, the others by `self_entropic`. The third does not depend on the points: it is
+computed once for the same samples, or left out. By the envelope theorem the derivatives are those of the three
+semi-duals at their potentials; their error is of the order of the marginal errors, that of the value of their squares.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ MOST_ETA = 1e8  # of the mean cost: there a divergence is within 1e-8 of its lim
 
 @dataclass(frozen=True, repr=False)
 class SinkhornResult:
-    """What the value of a Sinkhorn divergence comes from.
+    """The result of a Sinkhorn divergence.
 
     Attributes:
-        value: the divergence as it was asked for, not rooted.
+        value: the divergence with the chosen terms; no root is taken.
         transport_value: OT_eta between points and samples alone, a lower bound within the error of its plan.
         potential: (n,) float64 potential of OT_eta at the points, centred.
         transform: (m,) float64 potential of OT_eta at the samples.
         marginal_error: largest total variation distance, in [0, 1], between a plan's column sums and the weights, over
             the plans that were solved in this call.
-        blur: the length that eta comes from.
+        blur: the length from which eta is computed.
         eta: the regularisation, p blur^p.
-        diameter: of points and samples without the farthest thousandth of their mass, a few per cent off; 0 where all
-            samples coincide.
+        diameter: diameter of points and samples without the farthest thousandth of their mass, accurate to a few per
+            cent; 0 if all samples coincide.
         steps: passes over all samples, n x m each.
         status: why the solver stopped.
     """
@@ -102,9 +102,10 @@ def sinkhorn_divergence(
 
         S = OT_eta(x, y) - OT_eta(x, x) / 2 - OT_eta(y, y) / 2,   OT_eta = min_pi sum pi |y - x|^p + eta KL(pi | a x b)
 
-    with eta = p blur^p. It tends to W_p^p for small blur, to `energy_distance` of the same p for large. Not rooted, and
-    the full cost: p times the value of geomloss' SamplesLoss, whose cost is |x - y|^p / p, at the same blur. Close to
-    zero it may come out negative by the error of its terms: clamp it before taking a root.
+    with eta = p blur^p. It tends to W_p^p for small blur, and to `energy_distance` of the same p for large blur. No
+    root is taken, and the cost is the full power: the value is p times that of geomloss' SamplesLoss, whose cost is
+    |x - y|^p / p, at the same blur. Near zero the value may be slightly negative, by the error of its terms: clamp it
+    before taking a root.
 
     Args:
         points: (n, d) floating, or (n,) when d = 1.
@@ -112,39 +113,42 @@ def sinkhorn_divergence(
         p: power of the distance: 1 or 2, and with backend="newton" any p >= 1.
         point_weights, sample_weights: (n,) and (m,), non-negative, any positive sum; equal if None.
         blur: length below which structure is blurred, as in geomloss.
-        relative_blur: the same as a fraction of the samples' scale, their median distance to their spatial median, by
-            weight; 0.05 if neither is given.
-        debias: take the two terms of a set with itself away. Without them it is OT_eta, whose minimiser has fewer
-            distinct points the larger blur is.
-        constant: include the term of the samples with themselves, m x m work: some seconds at m = 10,000 and a hundred
-            times that at 100,000. Without it the value is too large by a constant, and the gradients in the points are
-            the same.
-        backend: "geomloss" for its annealed iteration, which stops at the end of its schedule, or "newton", which
-            converges: faster and more accurate for n up to a few thousand.
-        tolerance: marginal error, in (0, 1), above which a warning is given, and to which "newton" solves; 1e-3 for
-            "newton", 1e-1 for "geomloss", whose default schedule ends at 1e-3 to 8e-2, with gradients up to 40 % off.
-        scaling: for "geomloss": ratio of successive blurs in (0, 1); 0.9 if None. 0.99 takes ten times longer and is
-            still not converged where blur is small.
-        max_steps: for "newton": bound on the passes; 100 if None.
+        relative_blur: the blur as a fraction of the scale of the samples, which is the weighted median of their
+            distances to their spatial median; 0.05 if neither is given.
+        debias: subtract the self terms of points and samples. Without them the value is OT_eta, whose minimiser has the
+            fewer distinct points, the larger blur is.
+        constant: include the term of the samples with themselves, which takes m x m work: some seconds for m = 10,000
+            and a hundred times that for 100,000. Without it the value is too large by a constant; the gradients in the
+            points are the same.
+        backend: "geomloss", an annealed Sinkhorn iteration that stops at the end of its schedule, or "newton", which
+            iterates to convergence and is faster and more accurate for n up to a few thousand.
+        tolerance: marginal error, in (0, 1), above which a warning is given, and at which "newton" stops; by default
+            1e-3 for "newton" and 1e-1 for "geomloss", whose default schedule ends at 1e-3 to 8e-2, with errors of up to
+            40 % in the gradients.
+        scaling: for "geomloss": ratio of successive blurs in (0, 1); 0.9 if None. 0.99 takes ten times longer and still
+            does not converge if blur is small.
+        max_steps: for "newton": maximum number of passes; 100 if None.
         engine: "auto", "dense" or "keops", and with "newton" also "triton", for the passes between points and samples.
-            geomloss calls the first two tensorized and online; "auto" takes KeOps from 25 million costs on, if it is
-            installed and d <= 100.
-        cost: one of `tc.costs` whose distances are those of coordinates, in place of the Euclidean distance.
+            In geomloss "dense" and "keops" are called tensorized and online; "auto" uses KeOps from 25 million costs
+            on, if it is installed and d <= 100.
+        cost: a Euclidean distance of other coordinates, one of `tc.costs` such as `Mahalanobis`; None for the Euclidean
+            distance of the data.
 
     Returns:
-        0-d tensor in the dtype of the points, float32 for half precision. `CoresetLoss` also tells the marginal error.
+        0-d tensor in the dtype of the points, float32 for half precision. The marginal error is in `CoresetLoss.last`.
 
     Raises:
-        ValueError: unusable inputs, named; an option that the backend would ignore.
-        ImportError: the backend or engine asked for is not installed.
-        RuntimeError: a second derivative was asked for, or the engine cannot compile; names the remedy.
+        ValueError: invalid inputs, or an option that the backend would ignore; the message names the argument.
+        ImportError: the chosen backend or engine is not installed.
+        RuntimeError: a second derivative was asked for, or the engine cannot compile; the message says what to do.
 
     Warns:
         ConvergenceWarning: a plan's marginal error exceeds the tolerance.
         UserWarning: the blur exceeds the diameter of the data.
 
-    Gradient: in all four, by the envelope theorem; true to the marginal error. A `relative_blur` is held fixed. Without
-    `constant`, that in the samples and their weights lacks the term that the value lacks.
+    Gradient: in points, samples and both weights, by the envelope theorem; accurate to the marginal error. A blur given
+    as `relative_blur` is held fixed. With constant=False the gradients in the samples and their weights lack the
+    derivative of the omitted term.
 
     Example:
         >>> import torch, torchcoreset as tc
@@ -200,13 +204,13 @@ class SinkhornSettings(DivergenceSettings[SinkhornResult]):
                 )
 
     def curvature(self, measures: Measures, result: SinkhornResult) -> Tensor:
-        """That of the cost at its mean: a scale for steps, and for p = 2 that of the transport at its plan."""
+        """The curvature of the cost at its mean: a scale for steps; for p = 2 that of the transport at its plan."""
         cost, mean = as_cost(self.p), result.transform.new_tensor(max(result.transport_value, 0.0))
         slope = float(cost.slope(mean))
         return torch.full((len(measures[0]),), slope or 1.0, dtype=torch.float64, device=measures[0].device)
 
     def resolved(self, samples: Tensor, sample_weights: Tensor | None) -> SinkhornSettings:
-        """The same with the blur that they mean for these samples."""
+        """The settings with the blur as a length, relative to the scale of these samples."""
         relative = RELATIVE_BLUR if self.relative_blur is None else self.relative_blur
         return self if self.blur is not None else options.with_blur(self, relative, samples, sample_weights)
 
@@ -218,7 +222,7 @@ class SinkhornSettings(DivergenceSettings[SinkhornResult]):
     def evaluate(
         self, measures: Measures, start: Tensor | None = None, memory: CachedSelfTerm | None = None
     ) -> tuple[Tensor, SinkhornResult]:
-        """The value with its gradients, and the plans that it comes from."""
+        """The value with its gradients, and the `SinkhornResult`."""
         _, samples, _, sample_weights = measures
         remembered = memory or CachedSelfTerm()
 
@@ -241,7 +245,7 @@ class SinkhornSettings(DivergenceSettings[SinkhornResult]):
         return value, result
 
     def report(self, result: SinkhornResult) -> None:
-        """Warn if a plan is not what was asked for, or if nothing is left of the data."""
+        """Warn if a marginal error exceeds the tolerance, or the blur the diameter of the data."""
         options.warn_if_beyond(result.blur, result.diameter, "sinkhorn_divergence")
         if result.status is Status.CONVERGED:
             return
@@ -257,7 +261,7 @@ class SinkhornSettings(DivergenceSettings[SinkhornResult]):
 
 
 class _Terms:
-    """The entropic plans of one call; that of the samples with themselves only when somebody asks for it."""
+    """The entropic plans of one call; that of the samples with themselves is computed when it is first needed."""
 
     def __init__(self, settings: SinkhornSettings, problem: Problem, blur: float, start: Tensor | None) -> None:
         self._settings, self._problem, self._blur = settings, problem, blur
@@ -273,7 +277,7 @@ class _Terms:
         return self._own(self._problem.y, self._problem.a)
 
     def derivatives(self, inputs: Inputs, needed: Needed) -> Derivatives:
-        """Of the divergence, from the plans."""
+        """The derivatives of the divergence, from the plans."""
         settings, cross, points = self._settings, self.cross, self.points
         in_points, in_samples = cross.position_gradients(needed[0], needed[1])
         at_points, at_samples = cross.optimal_potential(), cross.transform
@@ -289,7 +293,7 @@ class _Terms:
         return in_points, in_samples, at_points, at_samples
 
     def result(self, value: float) -> SinkhornResult:
-        """What the caller is told."""
+        """The result for the caller."""
         solved = [self.cross, self.points, self.__dict__.get("samples")]
         plans = [plan for plan in solved if plan is not None]
         statuses = [plan.status for plan in plans if plan.status is not Status.CONVERGED]
@@ -331,7 +335,7 @@ class _Terms:
 
 
 def _resolved(problem: Problem, blur: float) -> float:
-    """The blur to compute with: as asked for, or less where no more of it makes a difference.
+    """The blur to compute with: the given one, or a smaller one where a larger makes no difference.
 
     Raises:
         ValueError: float64 does not hold eta = p blur^p beside the costs.
@@ -341,17 +345,17 @@ def _resolved(problem: Problem, blur: float) -> float:
         weighted_median(distances(rows, centre).square(), weights)
         for rows, weights in ((problem.x, problem.b), (problem.y, problem.a))
     ]
-    length = float(sum(typical)) ** 0.5  # one outlier does not decide whether the others can be told apart
+    length = float(sum(typical)) ** 0.5  # medians: one outlier must not set the scale of all others
     cost, mean = problem.cost, problem.spread**0.5
     least, most = length * cost.blur(LEAST_ETA), mean * cost.blur(1 / LEAST_ETA)
     if blur < least or (blur > most > 0 and not options.coincide(problem)):
         raise ValueError(
             f"blur: got a length of {blur:.3g} for data whose mean cost is about {cost.of_length(length):.3g}, outliers"
-            f" aside; expected {least:.0e} to {most:.0e}, that eta = p blur^p is between {LEAST_ETA:.0e} and "
-            f"{1 / LEAST_ETA:.0e} of that. Give blur in the unit of the data, or use their limits, wasserstein and "
-            "energy_distance."
+            f" aside; expected {least:.0e} to {most:.0e}, so that eta = p blur^p is {LEAST_ETA:.0e} to "
+            f"{1 / LEAST_ETA:.0e} of that cost. Give blur in the unit of the data, or use the limits of the "
+            "divergence, wasserstein and energy_distance."
         )
-    # As the costs fall to rounding in a loop that succeeds, eta falls with them: float64 rounds to 1e-16 of it.
+    # When the costs approach zero in a converging loop, eta is reduced with them: float64 rounds to 1e-16 of eta.
     return min(blur, mean * cost.blur(MOST_ETA)) if mean > 0 else blur
 
 

@@ -37,37 +37,37 @@ def wasserstein(
     group: Any = None,
     cost: Any = None,
 ) -> Tensor:
-    """W_p^p between weighted points and weighted samples, differentiable in all four.
+    """W_p^p between weighted points and weighted samples, differentiable in both and in their weights.
 
         W_p^p = min { sum_ki pi_ki |y_k - x_i|^p : pi >= 0, row sums a, column sums b }
 
-    The p-th power is not rooted and the cost is the full power: for p = 2 this is twice geomloss' value.
+    No p-th root is taken, and the cost is the full power, not |y - x|^p / p: for p = 2 this is twice geomloss' value.
 
     Args:
         points: (n, d) floating, or (n,) when d = 1; for a batch of pairs (B, n, d).
-        samples: (m, d), or (m,) when d = 1, of any real dtype, on the same device; for a batch (B, m, d). Of a batch
-            either points or samples may be those of one cloud, which all pairs share.
+        samples: (m, d), or (m,) when d = 1, of any real dtype, on the same device; for a batch (B, m, d). In a batch
+            either points or samples may be a single cloud that all pairs share.
         p: power, p >= 1.
         point_weights, sample_weights: (n,) and (m,), non-negative, any positive sum; equal if None. For a batch (B, n)
-            and (B, m), or as for one pair if all share them. Those of points may be left to the plan, "free" or
-            within bounds (low, high) in equal shares, as in `transport`.
+            and (B, m), or as for one pair if all pairs share them. The weights of points may be chosen by the plan:
+            "free", or bounds (low, high) in units of 1 / n, as in `transport`.
         trim: share of the mass of the samples, in [0, 1), that stays unmatched, as in `transport`.
         tolerance: relative gap between the value and its lower bound, in (0, 1).
         exact: solve in float64 to a gap of 1e-9.
         start: (n,) potential to start from; for a batch (B, n).
-        max_steps: bound on passes over the samples of a pair.
+        max_steps: maximum number of passes over the samples of a pair.
         engine: "dense", "keops", "triton" or "auto", as in `transport`.
         group: None, "world" or a process group whose ranks hold the samples together: see `CoresetLoss`. Not for
             a batch.
-        cost: the distance of which p is the power: one of `tc.costs`, or a function of two tensors of rows; None for
-            the Euclidean one. Only distances of coordinates go with a group.
+        cost: the distance that is raised to the power p: one of `tc.costs`, or a function of two tensors of rows; None
+            for the Euclidean one. A group needs a Euclidean distance of coordinates, such as `Mahalanobis`.
 
     Returns:
-        0-d tensor, or (B,) for a batch, in the dtype of the points, float32 for half precision. It is an upper bound
-        within the tolerance.
+        0-d tensor, or (B,) for a batch, in the dtype of the points, float32 for half precision: an upper bound within
+        the tolerance.
 
     Raises:
-        ValueError: unusable inputs, named. Nothing is changed.
+        ValueError: invalid inputs; the message names the argument. Nothing is changed.
         RuntimeError: a second derivative was asked for, or the engine asked for cannot compile.
         ImportError: the engine asked for is not installed.
         RankError: another rank failed, has other points or settings, or did not call within the group's timeout.
@@ -75,10 +75,10 @@ def wasserstein(
     Warns:
         ConvergenceWarning: the tolerance was not reached.
 
-    Gradient: in points and samples that of sum pi c at the returned plan; in weights the potentials, projected on
-    normalised weights, and none in those that the plan has chosen; in what the pairs of a batch share, the sum of
-    theirs. By the envelope theorem these are the gradients of W_p^p, exact when the gap is 0 and the optimal plan is
-    unique. Where a point meets a sample and p = 1, the zero subgradient.
+    Gradient: in points and samples the gradient of sum pi c at the returned plan; in weights the potentials, projected
+    on normalised weights, and none if the plan chooses the weights. Inputs that the pairs of a batch share get the sum
+    over the pairs. By the envelope theorem these are the gradients of W_p^p, exact when the gap is 0 and the optimal
+    plan is unique. For p = 1 the gradient is zero where a point coincides with a sample (a subgradient).
 
     Example:
         >>> import torch, torchcoreset as tc
@@ -91,7 +91,7 @@ def wasserstein(
         >>> tc.wasserstein(x, clouds).tolist()  # a batch of two, which share the points
         [28.5, 36.5]
 
-    Source: Claici, Genevay, Solomon (2020), section 4, with the factors of the gradients put right.
+    Source: Claici, Genevay, Solomon (2020), section 4, with the factors of the gradients corrected.
     """
     with told_to(as_ranks(group), "wasserstein"):
         settings = WassersteinSettings(
@@ -116,7 +116,7 @@ class WassersteinSettings(DivergenceSettings[Transport | TransportBatch]):
     def evaluate(
         self, measures: Measures, start: Tensor | None = None, memory: CachedSelfTerm | None = None
     ) -> tuple[Tensor, Transport | TransportBatch]:
-        """The value with its gradients, and the `Transport` that it comes from, or those of a batch."""
+        """The value with its gradients, and its `Transport`, or for a batch its `TransportBatch`."""
         exact, ranks = self.exact, as_ranks(self.group)
         accuracy = EXACT_GAP if exact else self.tolerance
         settings = {"tolerance": self.tolerance, "exact": exact, "max_steps": self.max_steps, "engine": self.engine}
@@ -149,7 +149,7 @@ class WassersteinSettings(DivergenceSettings[Transport | TransportBatch]):
     def _evaluate_batch(
         self, inputs: Inputs, power: float | Cost, start: Tensor | None
     ) -> tuple[Tensor, TransportBatch]:
-        """The values (B,) of a batch of pairs; autograd sums up the gradients in what they share."""
+        """The values (B,) of a batch of pairs; autograd sums the gradients of shared inputs over the pairs."""
         accuracy, dtype = (EXACT_GAP, torch.float64) if self.exact else (self.tolerance, None)
         run = partial(solve, tolerance=accuracy, exact=self.exact, max_steps=self.max_steps, engine=self.engine)
 
@@ -160,7 +160,7 @@ class WassersteinSettings(DivergenceSettings[Transport | TransportBatch]):
         return attach("wasserstein", solve_now, *broadcast(*inputs))
 
     def report(self, result: Transport | TransportBatch) -> None:
-        """Raise for an exact solve that fell short, warn for another."""
+        """Raise an error if an exact solve missed its gap, else warn."""
         if result.status is not Status.CONVERGED:
             accuracy = EXACT_GAP if self.exact else self.tolerance
             report_unconverged(result, accuracy, exact=self.exact)
@@ -176,25 +176,25 @@ def as_inputs(points: Any, samples: Any, point_weights: Any, sample_weights: Any
 
 @outside_compile
 def by_cost(cost: Any, p: float, x: Tensor, y: Tensor) -> tuple[float | Cost, Tensor, Tensor]:
-    """As `measured`, and not for a compiler, whose graph would break at each check."""
+    """As `measured`, outside torch.compile, whose graph would break at each check."""
     return measured(cost, p, x, y)
 
 
 @outside_compile
 def by_coordinates(cost: Any, call: str, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """The same as `in_coordinates`."""
+    """As `in_coordinates`, outside torch.compile."""
     return in_coordinates(cost, call, x, y)
 
 
 def as_pair(call: str, points: Any, samples: Any, point_weights: Any, sample_weights: Any) -> Inputs:
-    """The same for a loss, `call`, that takes one pair of clouds, and no batch of them."""
+    """As `as_inputs`, for a loss, `call`, that takes one pair of clouds and no batch."""
     x, y, *weights = as_inputs(points, samples, point_weights, sample_weights)
     if is_batch(x, y):
         name, rows = ("points", x) if is_batch(x, x) else ("samples", y)
         raise ValueError(
             f"{name}: got shape {tuple(rows.shape)}; expected (rows, dimension), for {call} takes one pair of clouds. "
-            "Flatten images, .flatten(1); of a batch of clouds, loop over the pairs, or take `wasserstein`, which has "
-            "batches."
+            "Flatten images with .flatten(1); for a batch of clouds, loop over the pairs or use `wasserstein`, which "
+            "takes batches."
         )
     return x, y, weights[0], weights[1]
 
@@ -211,7 +211,7 @@ def as_vector(weights: Any, name: str) -> Tensor | None:
     """Weights as a tensor, or None; ValueError for those that are left to a plan, which only `wasserstein` has."""
     if is_choice(weights):
         raise ValueError(
-            f"{name}: got {weights!r}; expected one weight for each row, in a list, array or tensor. Only the points "
-            "of the exact loss, divergence 'wasserstein' without online=True, leave their weights to the plan."
+            f"{name}: got {weights!r}; expected one weight for each row, in a list, array or tensor. Only the exact "
+            "loss (divergence='wasserstein' without online=True) can let the plan choose the weights of points."
         )
     return weights if weights is None or isinstance(weights, Tensor) else real_tensor(weights, name)
