@@ -1,4 +1,4 @@
-"""The coreset itself: weighted points, as a module whose points can be trained."""
+"""`Coreset`: weighted points, as a module whose points can be trained."""
 
 from __future__ import annotations
 
@@ -25,33 +25,35 @@ from .start import check_size, start_points
 if TYPE_CHECKING:
     import pandas
 
-ROUNDED = 1 / 128  # what weights of half precision may miss a sum of 1 by
+ROUNDED = 1 / 128  # deviation of the sum of weights from 1 that is taken for rounding to half precision
 
 
 class Coreset(nn.Module):
-    """n weighted points that stand in for a distribution.
+    """n weighted points that represent a distribution.
 
     Args:
-        points: (n, d), or (n,) for d = 1; floats keep their dtype, integers become the default dtype. Copied.
+        points: (n, d), or (n,) for d = 1; copied. Floating points keep their dtype, integers become the default dtype.
         weights: (n,) non-negative, any positive sum; equal if None.
-        learn_weights: make the weights trainable too: they become the softmax of a parameter, so that any torch
-            optimizer keeps them on the simplex. All of them have to be positive.
+        learn_weights: make the weights trainable: they are the softmax of a parameter, so that any torch optimizer
+            keeps them positive with sum 1. All given weights have to be positive.
 
     Attributes:
         points: (n, d) `nn.Parameter`.
-        weights: (n,) with sum 1, in the dtype of the points: a buffer, or where weights are learnt a tensor with a
-            gradient, made anew at each access.
-        weight_logits: (n,) `nn.Parameter` whose softmax are the weights; only where they are learnt.
-        built_on: fingerprint of the table or dataset that the points were built on, so that `certify` can tell; None if
-            there was none. Of merged coresets those of all, with blanks between. Kept in files, not in the state_dict.
-        scaling: the units of the columns for distances, if the points were built in others than those of the data
-            (`build_coreset(scale=...)`); the points are in those of the data. Kept in the same way.
-        cost: the distance that the points were built for, if it is not the Euclidean one. Kept in the same way.
-        joint: of points that are joint rows (features, labels), as built on a `joint_source`: `joint.split(points)`
-            tells them apart. None of others. Kept in the same way.
+        weights: (n,) with sum 1, in the dtype of the points: a buffer, or with learn_weights=True a tensor in the
+            autograd graph, computed anew at each access.
+        weight_logits: (n,) `nn.Parameter` whose softmax are the weights; only with learn_weights=True.
+        built_on: fingerprint of the table or dataset that the points were built on, by which `certify` recognises the
+            data of the build; None if there was none. For merged coresets the fingerprints of all, separated by blanks.
+            Saved in files, but not in the `state_dict`.
+        scaling: the units of the columns in which distances were measured, if they are not those of the data
+            (`build_coreset(scale=...)`); the points are in the units of the data. Saved in files only, as `built_on`.
+        cost: the distance for which the points were built, one of `tc.costs`; None for the Euclidean one. Saved in
+            files only, as `built_on`.
+        joint: for points that are joint rows of features and labels, built on a `joint_source`: `joint.split(points)`
+            separates them. None for other points. Saved in files only, as `built_on`.
 
     Raises:
-        ValueError: wrong shapes, NaN or infinity, unusable weights.
+        ValueError: wrong shapes, NaN or infinity, or invalid weights.
 
     Example:
         >>> import torch, torchcoreset as tc
@@ -90,12 +92,12 @@ class Coreset(nn.Module):
         if not bool((shares > 0).all()):
             raise ValueError(
                 f"weights: got {int((shares == 0).sum())} of zero with learn_weights=True; expected positive ones: "
-                "nothing moves a weight of zero. Leave these points out, or give them a small weight."
+                "a softmax cannot move a weight of zero. Leave these points out, or give them a small weight."
             )
         self.weight_logits = nn.Parameter(shares.log().to(table.dtype))
 
     def __getattr__(self, name: str) -> Any:
-        """Weights that are learnt follow from their parameter."""
+        """Trainable weights are computed from their parameter."""
         if name == "weights" and "weight_logits" in self.__dict__.get("_parameters", ()):
             return self.weight_logits.softmax(0)
         return super().__getattr__(name)
@@ -104,16 +106,15 @@ class Coreset(nn.Module):
     def from_source(
         cls, source: Any, size: int, *, init: Init = "random", p: float = 2, seed: int | torch.Generator = 0
     ) -> Coreset:
-        """Start a coreset from samples of a source, with equal weights.
+        """A coreset with points drawn from a source and equal weights, as a start for training.
 
         Args:
             source: anything that `as_source` reads.
-            size: number of points n; more than the source has rows gives repeated rows.
-            init: "random" for a random subset, whose density follows the data as a balanced coreset's does;
-                "kmeans++" for samples that are far from each other; "annealed" for points that a softened plan has
-                moved near an optimum.
-            p: power of the distance in k-means++, and of the plan.
-            seed: int or generator; torch's global state is left alone.
+            size: number of points n; rows repeat if the source has fewer.
+            init: "random" for a random subset, whose density follows that of the data; "kmeans++" for samples that are
+                far from each other; "annealed" for points that deterministic annealing has moved near an optimum.
+            p: power of the distance in k-means++ and annealing.
+            seed: int or generator; the global random state of torch is not used.
         """
         check_size(size)
         read = as_source(source)
@@ -130,17 +131,18 @@ class Coreset(nn.Module):
     def pushforward(
         self, network: Callable[[Tensor], Any], *, batch_size: int = BATCH_SIZE, seed: int | torch.Generator = 0
     ) -> Coreset:
-        """The coreset of the image: f applied to every point, weights kept.
+        """The coreset of the image: the network applied to every point, with the same weights.
 
-        The network is used and left as `Pushforward` does it: no graph, the mode that it is in, buffers put back.
+        As in `Pushforward`, the network runs without a graph, in the mode that it is in, and its buffers are restored.
 
         Args:
-            network: f, from (n, d) to (n, d') or (n,).
-            batch_size: most points that go through the network at once.
-            seed: int or generator of its random numbers, such as dropout's; torch's global state is left alone.
+            network: function from (n, d) to (n, d') or (n,).
+            batch_size: maximum number of points in one call of the network.
+            seed: int or generator for the random numbers of the network, such as dropout; the global random state of
+                torch is not used.
 
         Raises:
-            ValueError: f returns another number of rows, or rows that cannot be used.
+            ValueError: the network returns another number of rows, or rows that are not finite numbers.
         """
         check_count(batch_size, "batch_size")
         image = apply_network(network, self.points.detach(), make_generator(seed), batch_size, what="points")
@@ -159,24 +161,24 @@ class Coreset(nn.Module):
         return mean
 
     def to_dataset(self) -> TensorDataset:
-        """Points and weights as a `TensorDataset` of pairs (x_i, w_i), detached copies."""
+        """Points and weights as a `TensorDataset` of pairs (x_i, w_i); copies, without gradients."""
         return TensorDataset(self.points.detach().clone(), self.weights.detach().clone())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """The points (n, d), so that `numpy.asarray(coreset)` and what takes arrays read a coreset; a copy.
+        """The points (n, d) as a copy: for `numpy.asarray(coreset)` and functions that take arrays.
 
         Raises:
             ValueError: `copy=False`.
         """
         if copy is False:
-            raise ValueError("copy: got False; expected True or None, for a parameter is not shared with an array.")
+            raise ValueError("copy: got False; expected True or None: an array gets a copy of the parameter.")
         points, _ = self.to_numpy()
         return points if dtype is None else points.astype(dtype)
 
     def to_numpy(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Points (n, d) and weights (n,) as arrays, copies: for POT, or as X and sample_weight for scikit-learn.
+        """Copies of points (n, d) and weights (n,) as arrays: for POT, or as X and sample_weight for scikit-learn.
 
-        Half precision comes back as float32, which holds it exactly; float64 weights sum to 1 to rounding.
+        Half precision is returned as float32, without loss; float64 weights sum to 1 up to rounding.
 
         Example:
             >>> import torch, torchcoreset as tc
@@ -195,7 +197,7 @@ class Coreset(nn.Module):
 
         Raises:
             ImportError: pandas is not installed.
-            ValueError: another number of names, or one of them twice or "weight".
+            ValueError: not d names, a repeated name, or a column named "weight".
         """
         try:
             import pandas
@@ -209,9 +211,9 @@ class Coreset(nn.Module):
         return pandas.DataFrame(points, columns=names).assign(weight=weights)
 
     def save(self, path: str | Path) -> None:
-        """Write points and weights to a .pt (torch), .npz (numpy) or .safetensors file; none needs pickle to be read.
+        """Write points and weights to a .pt (torch), .npz (numpy) or .safetensors file, readable without pickle.
 
-        The file is there whole or not at all. For .safetensors: pip install 'torchcoreset[safetensors]'.
+        The file is written atomically. For .safetensors: pip install 'torchcoreset[safetensors]'.
         """
         self._write(path, None)
 
@@ -227,17 +229,17 @@ class Coreset(nn.Module):
 
     @classmethod
     def load(cls, path: str | Path) -> Coreset:
-        """Read what `save` wrote, on the CPU. Nothing in the file is executed.
+        """Read a file that `save` wrote; the coreset is on the CPU. Nothing in the file is executed.
 
         Raises:
             FileNotFoundError: there is no such file.
-            ValueError: the file is damaged, holds pickled objects or no coreset.
+            ValueError: the file is damaged, contains pickled objects, or contains no coreset.
         """
         return cls._from_arrays(read_arrays(path), path)
 
     @classmethod
     def _from_arrays(cls, saved: Mapping[str, Any], path: str | Path) -> Coreset:
-        """The coreset among the arrays of a file; `path` is what errors call it."""
+        """The coreset in the arrays of a file; `path` is its name in error messages."""
         missing = {"points", "weights"} - set(saved)
         if missing:
             raise ValueError(
@@ -261,7 +263,7 @@ class Coreset(nn.Module):
         return scaled if self.cost is None else f"{scaled}, cost={self.cost!r}"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the same, and the points."""
+        """Shown in notebooks: numbers beside a picture of the points."""
         return card("Coreset", self._numbers(), draw_points(self.points, self.weights))
 
     def _numbers(self) -> dict[str, str]:
@@ -278,7 +280,7 @@ class Coreset(nn.Module):
 
 
 def _cost_of(saved: Mapping[str, Any], path: str | Path) -> Metric | None:
-    """The distance that a file says its points are for."""
+    """The distance that is recorded in a file, or None."""
     try:
         return metric_of(json.loads(saved["cost"])) if "cost" in saved else None
     except (KeyError, AttributeError, ValueError, TypeError, RecursionError) as error:
@@ -294,7 +296,7 @@ def _joint_of(saved: Mapping[str, Any], path: str | Path) -> Labels | None:
 
 
 def _scaling_of(saved: Mapping[str, Any], dimension: int, path: str | Path) -> Scaling | None:
-    """The units of distances among the texts of a file, or in the metadata that the command line writes."""
+    """The units of distances in the texts of a file, or in the metadata that the command line writes."""
     try:
         record = (
             json.loads(saved["scaling"])

@@ -1,4 +1,4 @@
-"""What a solve returns: bounds, potential, plan, and why it stopped."""
+"""The result of a solve: bounds, potential, plan, and why the solver stopped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENTRIES = 1 << 17
 
 
 class Status(enum.Enum):
-    """Why a solver stopped. Set only by the loop that stopped; `remedy` says what to do about it."""
+    """Why a solver stopped; `remedy` says what to do about it. Set only by the loop that stopped."""
 
     CONVERGED = "converged"
     MAX_STEPS = "max_steps"
@@ -35,8 +35,8 @@ _REMEDIES = {
     Status.CONVERGED: "Nothing to do: the gap is within the tolerance.",
     Status.MAX_STEPS: "Allow more steps (max_steps), or ask for a looser tolerance.",
     Status.STALLED: (
-        "Neither bound moves any further, and both hold: allow a looser gap, or bring features and groups whose sizes "
-        "differ by many powers of ten to one scale."
+        "Neither bound moves any further, and both hold: allow a looser gap, or rescale features and groups whose "
+        "sizes differ by many powers of ten."
     ),
 }
 
@@ -46,10 +46,10 @@ class Coupling:
     """A transport plan as a list of entries: sample `rows[e]` sends `mass[e]` to point `cols[e]`.
 
     Attributes:
-        rows: (entries,) int64, sample indices in no particular order; every sample occurs that is matched.
+        rows: (entries,) int64, sample indices in no particular order; every matched sample occurs.
         cols: (entries,) int64, point indices.
         mass: (entries,) float64, non-negative; the row sums are the sample weights, the column sums the point weights.
-            Where a share s stays unmatched row sums are at most the sample weights over 1 - s.
+            If a share s stays unmatched, the row sums are at most the sample weights divided by 1 - s.
         shape: (m, n).
     """
 
@@ -65,7 +65,7 @@ class Coupling:
         ).coalesce()
 
     def blocks(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Rows, columns and masses in blocks of ENTRIES, so that work of size entries x d stays small."""
+        """Rows, columns and masses in blocks of ENTRIES, which bounds the memory of work of size entries x d."""
         for start in range(0, len(self.rows), ENTRIES):
             part = slice(start, start + ENTRIES)
             yield self.rows[part], self.cols[part], self.mass[part]
@@ -77,8 +77,8 @@ class Coupling:
     def bias(self, points: Tensor, samples: Tensor) -> float:
         """Root mean square distance of the points (n, d) from the means of the samples (m, d) that they receive.
 
-        It is 0 where every point is the mean of its cell, and at most the root mean square length of the way that mass
-        goes. Points without mass do not count.
+        It is 0 if every point is the mean of the samples that it receives, and at most the root mean square distance
+        over which the plan moves mass. Points without mass do not count.
         """
         x, moved = points.double(), torch.zeros_like(points, dtype=torch.float64)
         for rows, cols, mass in self.blocks():
@@ -90,25 +90,25 @@ class Coupling:
 
 @dataclass(frozen=True, repr=False)
 class Transport:
-    """Optimal transport between n points and m samples: two bounds, and what attains them.
+    """Optimal transport between n points and m samples: an upper and a lower bound, and the plan and potential.
 
     Attributes:
-        value: the cost of `plan`, W_p^p(points, samples) from above (p-th power, not rooted).
-        lower: the semi-dual at `potential`, less what rounding may hide, and at least 0: W_p^p from below. Where mass
-            stays unmatched, both are those of the mass that is kept, scaled to 1.
-        gap: (value - lower) / value, the relative distance between the bounds; 0 where they agree to 1e-12. Both are
-            sums of float64 costs from differences, and true to that.
-        potential: (n,) float64 dual potential v, centred so that sum_i b_i v_i = 0. Where the plan chooses weights,
-            v_i is 0 unless its weight is at a bound: below 0 at the upper one, above at the lower. Where a share s
-            stays unmatched, that is where c_ki - v_i is above 0 for all i.
-        transform: (m,) float64 c-transform min_i(c_ki - v_i), the potential of the samples; where a share s stays
+        value: the cost of `plan`, an upper bound of W_p^p(points, samples); no root is taken.
+        lower: the semi-dual at `potential`, less a bound on rounding errors, and at least 0: a lower bound of W_p^p. If
+            a share of the mass stays unmatched, both bounds are for the mass that is matched, scaled to 1.
+        gap: (value - lower) / value, the relative distance between the bounds; 0 if they agree to 1e-12. Both are sums
+            in float64 of costs that are computed from differences of coordinates, and accurate to that.
+        potential: (n,) float64 dual potential v, centred so that sum_i b_i v_i = 0. If the plan chooses the weights,
+            v_i is 0 unless weight i is at a bound: negative at the upper bound, positive at the lower. If a share s
+            stays unmatched, v is shifted so that samples with c_ki - v_i > 0 for all i are the unmatched ones.
+        transform: (m,) float64 c-transform min_i(c_ki - v_i), the potential of the samples; if a share s stays
             unmatched min(0, min_i(c_ki - v_i)) / (1 - s).
-        plan: the feasible plan, as `Coupling`; samples on a cell's boundary may be split, and those that stay
+        plan: the feasible plan, a `Coupling`; samples on a boundary between cells may be split, and samples that stay
             unmatched have no entry.
         cell_mass: (n,) float64 mass of each Laguerre cell of `potential`, before the plan moves the excess.
-        weights: (n,) float64 weights of the points, sum 1: those given, or what the plan has chosen.
-        marginal_error: total variation distance between `cell_mass` and the point weights, in [0, 1]: the mass
-            that the plan had to move away from the nearest cell.
+        weights: (n,) float64 weights of the points, sum 1: the given ones, or those that the plan chose.
+        marginal_error: total variation distance between `cell_mass` and the point weights, in [0, 1]: the mass that
+            the plan had to move out of the cell in which it lies.
         steps: passes over all samples.
         status: why the solver stopped.
     """
@@ -127,10 +127,10 @@ class Transport:
 
     @property
     def assignment(self) -> Tensor:
-        """(m,) int64: the point of each sample, by the plan; -1 where it stays unmatched.
+        """(m,) int64: the point to which the plan sends each sample; -1 for unmatched samples.
 
-        A sample that the plan splits goes whole to one of its points, so that each point gets the number of samples
-        that its weight is worth, rounded up or down (equal sample weights), or nearly its weight.
+        A sample that the plan splits is assigned to one of its points, such that each point gets m times its weight in
+        samples, rounded up or down, if sample weights are equal, and nearly its weight if they are not.
         """
         rows, cols, mass = self.plan.rows, self.plan.cols, self.plan.mass
         point = cols.new_full((self.plan.shape[0],), -1).scatter_(0, rows, cols)

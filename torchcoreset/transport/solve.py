@@ -1,4 +1,4 @@
-"""From points and samples to optimal transport: the door, the arithmetic that the problem needs, and the result."""
+"""Optimal transport between points and samples: `transport`, and the choice of the arithmetic that a problem needs."""
 
 from __future__ import annotations
 
@@ -54,43 +54,44 @@ def transport(
     and returns a potential v (a lower bound) together with a feasible plan pi (an upper bound).
 
     Args:
-        points: (n, d), or (n,) when d = 1; for a batch of pairs (B, n, d). Float32 and float64 are computed as they
-            are, half precision in float32; float32 in float64 where samples in float64 need it.
-        samples: (m, d), or (m,) when d = 1, of any real dtype; for a batch (B, m, d). Of a batch either points or
-            samples may be those of one cloud, which all pairs share. Either may be a coreset, or a result that holds
-            one; its weights go with it. Of 2,000 samples or more, equal ones are solved for as one.
+        points: (n, d), or (n,) when d = 1; for a batch of pairs (B, n, d). Float32 and float64 are computed in their
+            own precision, half precision in float32, and float32 points in float64 if float64 samples need it.
+        samples: (m, d), or (m,) when d = 1, of any real dtype; for a batch (B, m, d). In a batch either points or
+            samples may be a single cloud that all pairs share. Points and samples may also be a coreset, or a result
+            that holds one, which is used with its weights. From 2,000 samples on, equal samples are merged for the
+            solve.
         p: power of the Euclidean distance, p >= 1.
         point_weights, sample_weights: (n,) and (m,), non-negative, any positive sum; equal if None. For a batch (B, n)
-            and (B, m), or as for one pair if all share them. Those of points may be left to the plan: "free" sends
-            every sample to its nearest point, and a tuple (low, high) keeps each weight between low and high equal
-            shares, 0 <= low <= 1 <= high.
-        trim: share s of the mass of the samples, in [0, 1), that stays unmatched: whatever costs most. The plan moves
-            the rest, scaled to 1: its row sums are at most a / (1 - s), and the value is that of the mass it moves.
-        tolerance: relative gap (value - lower) / value to stop at, in (0, 1). The default 1e-3 is far below the
-            sampling error of most uses.
-        exact: solve in float64 to a gap of 1e-9, whatever `tolerance` says. The gap counts what rounding may hide: see
-            "Rounding" in the documentation's page on mathematics.
+            and (B, m), or as for one pair if all pairs share them. The weights of points may be chosen by the plan:
+            "free" sends every sample to its nearest point, and a tuple (low, high) with 0 <= low <= 1 <= high keeps
+            each weight between low / n and high / n.
+        trim: share s of the mass of the samples, in [0, 1), that stays unmatched, namely the mass that costs most. The
+            plan moves the rest, scaled to 1: its row sums are at most a / (1 - s), and the value is the cost of the
+            mass that it moves.
+        tolerance: relative gap (value - lower) / value at which the solver stops, in (0, 1). The default 1e-3 is far
+            below the sampling error of most applications.
+        exact: solve in float64 to a gap of 1e-9; `tolerance` is then ignored. The gap includes a bound on rounding
+            errors: see "Rounding" on the mathematics page of the documentation.
         start: (n,) potential to start from, such as that of an earlier solve with nearby points; for a batch (B, n).
-        max_steps: bound on the passes over all samples, of each pair. Where few are allowed and much of the mass is in
-            wrong cells in the end, the plan is a rough one: bounds hold, and the gap says how rough.
-        engine: what reduces over the samples: "dense" (matrix products in blocks), "keops", "triton" (CUDA), or
-            "auto" for what pays on the device at hand. Results agree to rounding.
-        group: None: the samples are all there are. "world" or a `torch.distributed.ProcessGroup`: they are this rank's
-            part of them, and every rank calls with the same points. The result is that of the union, with the `plan`
-            and `transform` of this rank's samples; plan masses are parts of the union's. Not for a batch.
-
-        cost: the distance of which p is the power: one of `tc.costs`, or a function of two tensors of rows; None for
-            the Euclidean one. Only distances of coordinates go with a group.
+        max_steps: maximum number of passes over all samples, for each pair. If it ends the solve early, the plan is
+            rough: the bounds are valid, but far apart, as the gap says.
+        engine: implementation of the passes over the samples: "dense" (matrix products in blocks), "keops", "triton"
+            (CUDA), or "auto" for the one that is fastest for this problem and device. Results agree to rounding.
+        group: None if `samples` are all samples. With "world" or a `torch.distributed.ProcessGroup` they are this
+            rank's part, and every rank calls with the same points. The result is that of the union, with the `plan` and
+            `transform` of this rank's samples; the masses of the plan are shares of the union's. Not for a batch.
+        cost: the distance that is raised to the power p: one of `tc.costs`, or a function of two tensors of rows; None
+            for the Euclidean one. A group needs a Euclidean distance of coordinates, such as `Mahalanobis`.
 
     Returns:
-        `Transport`: bounds, gap, potential, plan, weights, and the status that says why the solver stopped. For a batch
-        `TransportBatch`: the same with a leading B, and the `Transport` of each pair by its index.
+        `Transport`: bounds, gap, potential, plan, weights, and the status, which says why the solver stopped. For a
+        batch `TransportBatch`: the same with a leading dimension B; index it for the `Transport` of a pair.
 
     Raises:
-        ValueError: unusable inputs, named.
-        ImportError, RuntimeError: the engine asked for is not installed, or cannot compile; names the remedy.
+        ValueError: invalid inputs; the message names the argument.
+        ImportError, RuntimeError: the chosen engine is not installed or cannot compile; the message says what to do.
         RankError: another rank failed, has other points or settings, or did not call within the group's timeout.
-        ConvergenceError: `exact` was asked for and not reached; carries the best result.
+        ConvergenceError: an exact solve did not reach its gap; `result` holds the best result.
 
     Warns:
         ConvergenceWarning: the tolerance was not reached; the result says by how much.

@@ -1,16 +1,17 @@
-"""How far a merged coreset can be from what its parts stand for.
+"""Bounds of the distance between a merged coreset and the data that its parts represent.
 
-    nu_k a coreset, mu_k what it stands for, W_p(nu_k, mu_k) <= e_k      m_k masses, sum 1
-    nu = sum_k m_k nu_k the union of the points, mu = sum_k m_k mu_k     nu' what is made of nu
+    nu_k coreset of the part mu_k, W_p(nu_k, mu_k) <= e_k                m_k masses, sum 1
+    nu = sum_k m_k nu_k the union of the points, mu = sum_k m_k mu_k     nu' the merged coreset, built from nu
 
-Plans between nu_k and mu_k, each with the mass m_k, are together a plan between nu and mu, so that
+Plans between nu_k and mu_k, weighted with m_k, add up to a plan between nu and mu, so that
 
     W_p^p(nu, mu) <= sum_k m_k W_p^p(nu_k, mu_k) <= sum_k m_k e_k^p.                                              (1)
 
 By the triangle inequality, |W_p(nu', mu) - W_p(nu', nu)| <= W_p(nu, mu).                                         (2)
 
-For p = 2 the squares add up instead, as far as points are the means of what they stand for. Let y be distributed by
-mu, x by nu, coupled by plans as in (1), and z by nu', coupled to x by another plan, y and z independent given x. Then
+For p = 2 the squares add up instead, as far as points are the means of the mass that they represent. Let y have the
+distribution mu, x nu, coupled by plans as in (1), and z nu', coupled to x by another plan, y and z independent given x.
+Then
 
     E|y - z|^2 = E|y - x|^2 + E|x - z|^2 + 2 E<r(x), x - z>,     r(x) = E[y | x] - x,                              (3)
 
@@ -37,23 +38,23 @@ from ...sources import Scaling, in_words
 from ...tensors import described
 from ...transport import Cost, distances
 
-ROUNDING = 1e-14  # total variation between weights; up to it they differ as float64 does, which is not counted
+ROUNDING = 1e-14  # total variation between weights; smaller differences are rounding of float64 and count as none
 Of = Literal["samples", "rows", "population", "given", "merged"]
 
 
 @dataclass(frozen=True)
 class PartBound:
-    """What is known of one part.
+    """The bound of one part.
 
     Attributes:
-        share: its mass m_k, of all parts together 1.
-        upper: e_k, W_p between the part and what it stands for is at most this.
-        confidence: of this; 1 where it is certain.
-        of: what it stands for: "samples" of its build, "rows" that came with it, the "population" that a certificate
-            speaks of, what was "merged" into it, or "given" for a number.
-        bias: for p = 2 what the points are off the means of what they stand for, at most, as a root mean square;
-            `upper` where it is not known.
-        merged: the bound with the terms of its own, of a part that was merged itself.
+        share: the mass m_k of the part; the shares of all parts sum to 1.
+        upper: e_k, an upper bound of W_p between the coreset of the part and the data that it represents.
+        confidence: probability with which `upper` holds; 1 if it is certain.
+        of: the data that the coreset represents: the "samples" of its build, the "rows" given with it, the "population"
+            of a certificate, the data of "merged" coresets, or "given" for a bound that is a number.
+        bias: for p = 2 an upper bound of the root mean square distance between the points and the means of the mass
+            that they represent; `upper` if it is not known.
+        merged: the `MergeBound` of a part that was merged itself, with its terms.
     """
 
     share: float
@@ -66,24 +67,24 @@ class PartBound:
 
 @dataclass(frozen=True, repr=False)
 class MergeBound:
-    """lower <= W_p(nu', mu) <= upper, for a merged coreset nu' and the mixture mu of what its parts stand for.
+    """Bounds lower <= W_p(nu', mu) <= upper of the distance between a merged coreset nu' and the data mu of all parts.
 
     upper = mixture + merging + rounding, for p = 2 upper = (mixture^2 + merging^2 + 2 mixture_bias merging)^(1/2) +
     rounding, and lower = merging_least - mixture - rounding, or 0.
 
     Attributes:
-        lower, upper: rooted, in the unit of the data, or of `scaling`.
+        lower, upper: the bounds of W_p (the p-th root), in the unit of the data, or of `scaling`.
         p: power of the cost.
-        confidence: with which they hold; 1 where all parts are certain.
-        mixture: (sum_k m_k e_k^p)^(1/p), which W_p between the union of the points and mu does not exceed.
-        merging: W_p between the merged coreset and the union is at most this; 0 if it is the union.
-        merging_least: and at least this.
-        rounding: what weights may add that were rounded to the dtype of the points; 0 in float64.
-        mixture_bias: for p = 2 what the points of the union are off the means of what they stand for, at most, as a
-            root mean square; `mixture` where it is not known.
-        bias: the same of the merged coreset.
-        parts: one `PartBound` for each part that has mass, in their order.
-        scaling: the units of distances, if they are not those of the data.
+        confidence: probability with which they hold; 1 if the bounds of all parts are certain.
+        mixture: (sum_k m_k e_k^p)^(1/p), an upper bound of W_p between the union of the points and mu.
+        merging: upper bound of W_p between the merged coreset and the union; 0 if the coreset is the union.
+        merging_least: lower bound of the same distance.
+        rounding: upper bound of the distance that rounding the weights to the dtype of the points adds; 0 in float64.
+        mixture_bias: for p = 2 an upper bound of the root mean square distance between the points of the union and the
+            means of the mass that they represent; `mixture` if it is not known.
+        bias: the same for the points of the merged coreset.
+        parts: one `PartBound` for each part that has mass, in the order of the parts.
+        scaling: the units of distances; None for those of the data.
     """
 
     lower: float
@@ -118,13 +119,13 @@ def bound_of(
     rounding: float = 0.0,
     scaling: Scaling | None = None,
 ) -> MergeBound:
-    """The bound that follows from those of the parts, whose shares sum to 1.
+    """The bound of a merged coreset, from those of its parts.
 
     Args:
-        parts: those that have mass.
-        merging: W_p between the merged coreset and the union, at least and at most.
-        merging_bias: of the plan between them.
-        rounding: W_p that rounded weights may add to it, at most.
+        parts: the bounds of all parts that have mass; their shares sum to 1.
+        merging: lower and upper bound of W_p between the merged coreset and the union.
+        merging_bias: bias of the plan between them.
+        rounding: upper bound of the distance that rounded weights add.
     """
     least, most = merging
     shares = [part.share for part in parts]
@@ -150,7 +151,7 @@ def bound_of(
 
 def _root_of_squares(first: float, second: float, bias: float) -> float:
     """(first^2 + second^2 + 2 bias second)^(1/2)."""
-    unit = max(first, second)  # whose square can neither overflow nor vanish
+    unit = max(first, second)  # so that squares neither overflow nor underflow
     if unit == 0:
         return 0.0
     a, b, c = first / unit, second / unit, bias / unit
@@ -163,12 +164,12 @@ def mean_length(shares: Sequence[float], lengths: Sequence[float], cost: Cost) -
     if longest == 0:
         return 0.0
     pairs = zip(shares, lengths, strict=True)
-    # In units of the longest, whose power can neither overflow nor vanish.
+    # In units of the longest, so that powers neither overflow nor underflow.
     return longest * cost.root(sum(share * cost.of_length(length / longest) for share, length in pairs))
 
 
 def rounding(points: Tensor, weights: Tensor, exact: Tensor, cost: Cost) -> float:
-    """At most W_p between points (n, d) with weights (n,) and with those that these were rounded from, of sum 1."""
+    """Upper bound of W_p between points (n, d) with rounded weights (n,) and with the exact ones (n,), of sum 1."""
     w = weights.double()
     variation = float((w / w.sum() - exact).abs().sum()) / 2
     if variation <= ROUNDING:

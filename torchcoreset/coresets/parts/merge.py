@@ -1,4 +1,4 @@
-"""`merge`: coresets of shards, days or clients become one."""
+"""`merge`: one coreset from those of shards, days or clients."""
 
 from __future__ import annotations
 
@@ -41,42 +41,45 @@ def merge(
     progress: bool | None = None,
     engine: EngineName = "auto",
 ) -> MergeResult:
-    """Make one coreset of several that stand for parts of the data, with a bound that follows from theirs.
+    """Merge coresets of parts of the data into one, with a bound that follows from the bounds of the parts.
 
-    The parts nu_k, with masses m_k that are normalised to sum 1, are put together to nu = sum_k m_k nu_k, of which
-    `size` points are built. If W_p(nu_k, mu_k) <= e_k, then for the mixture mu = sum_k m_k mu_k of what they stand for
+    The coresets nu_k of the parts mu_k, with masses m_k that are normalised to sum 1, form the union
+    nu = sum_k m_k nu_k, from which `size` points are built. If W_p(nu_k, mu_k) <= e_k, then the new coreset is near the
+    mixture mu = sum_k m_k mu_k of all parts:
 
         W_p(new, mu) <= W_p(new, nu) + (sum_k m_k e_k^p)^(1/p).
 
-    For p = 2 it is nearly the root of the sum of the squares of these two, where points are nearly the means of what
-    they stand for, as those of builds are. The data themselves are not needed. Merging what was merged goes on with its
-    bound, so parts can be reduced in a tree. `merge` with one coreset makes a smaller one of it, and a bound.
+    For p = 2 the bound is nearly the root of the sum of the squares of the two terms if points are nearly the means of
+    the samples that they represent, as after a build. The data themselves are not needed. Merged coresets can be merged
+    again with their bounds, so parts can be reduced in a tree. Merging a single coreset reduces it to `size` points,
+    with a bound.
 
     Args:
-        coresets: the parts. Each is a `Coreset` or `LabeledCoreset`; the result of `build_coreset`, whose distance to
-            the samples of its build is its bound; the result of `merge`, with its bound; or a pair (coreset, bound),
-            with the rows that it stands for (a tensor, array, DataFrame or `Source`), to which it is measured here, a
-            `Certificate` of that coreset for a bound to the population, a `MergeBound` or `PartBound`, or a number that
-            its W_p does not exceed. Points have one dimension, one dtype and one unit of distances; if one has labels,
-            all have.
-        masses: (k,) how much each part stands for, non-negative, of any scale, such as its number of rows; equal if
-            None. Parts of mass zero keep their points, of weight zero, where `size` is None, and add nothing.
-        size: number of points n; None keeps the points of all parts. With labels the classes get points in proportion
-            to their mass, at least one each, and no mass moves between classes.
-        p: power of the distance; None for that of the parts, or 2 where these do not say.
-        weights, init, restarts, steps, tolerance, seed, progress, engine: of the build of `size` points, as in
-            `build_coreset`; with labels `seed` is an int, and fixed `weights` and points as `init` are not possible.
-            Only with a `size`, all but the last two.
+        coresets: sequence of parts. Each is a `Coreset` or `LabeledCoreset`; the result of `build_coreset`, whose
+            distance to the samples of its build is its bound; the result of `merge`, with its bound; or a pair
+            (coreset, bound). The bound of a pair is the rows that the coreset represents (a tensor, array, DataFrame or
+            `Source`), to which the distance is then computed; a `Certificate` of that coreset, for a bound to the
+            population; a `MergeBound` or `PartBound`; or a number that W_p does not exceed. All points have the same
+            dimension, dtype and unit of distances, and either all parts have labels or none.
+        masses: (k,) mass of each part, non-negative, of any scale, such as its number of rows; equal if None. Parts of
+            mass zero add nothing; if `size` is None, their points are kept with weight zero.
+        size: number of points n; None keeps the points of all parts. With labels each class gets points in proportion
+            to its mass, at least one, and no mass moves between classes.
+        p: power of the distance; None for that of the parts, or 2 if it is not known.
+        weights, init, restarts, steps, tolerance, seed, progress, engine: options of the build of `size` points, as in
+            `build_coreset`; only `progress` and `engine` are allowed without a `size`. With labels `seed` is an int,
+            and fixed `weights` and points as `init` are not possible.
 
     Returns:
         `MergeResult`: the coreset, the union, the transport between them, and the bound, whose confidence is
         1 - sum_k (1 - confidence_k) by the union bound.
 
     Raises:
-        TypeError, ValueError: parts that cannot be read or do not fit together, and unusable arguments, named.
+        TypeError, ValueError: parts that cannot be read or do not fit together, or invalid arguments; the message names
+            them.
 
     Warns:
-        UserWarning: so many certificates that they need not hold together at all.
+        UserWarning: too many uncertain certificates, so that the confidence of all together is 0.
 
     Example:
         >>> import torch, torchcoreset as tc
@@ -133,7 +136,7 @@ def merge(
 
 
 def _masses(masses: Any, count: int) -> tuple[list[float], float]:
-    """Masses with sum 1, and their sum as they came."""
+    """Masses with sum 1, and the sum of the given masses."""
     if masses is None:
         return [1 / count] * count, float(count)
     given = real_tensor(masses, "masses").double().cpu()
@@ -145,7 +148,7 @@ def _masses(masses: Any, count: int) -> tuple[list[float], float]:
 
 
 def _union(parts: Sequence[Part], b: Tensor) -> Coreset:
-    """All points with weights b (N,), in the dtype of the points."""
+    """The points of all parts with weights b (N,), in the dtype of the points."""
     union = Coreset(torch.cat([part.x for part in parts]), b)
     union.weights.copy_(b)  # normalising again would change the last digits
     seen = dict.fromkeys(name for part in parts for name in (part.built_on or "").split())
@@ -166,7 +169,7 @@ def _labeled(coreset: Coreset, labels: NDArray[Any] | None) -> LabeledCoreset | 
 
 
 def _settings_of_classes(init: Init | Tensor | None, seed: int | Generator) -> tuple[Init | None, int]:
-    """Start and seed for builds of classes; ValueError for settings that these cannot have."""
+    """Start and seed for builds of classes; ValueError for settings that such builds do not support."""
     if isinstance(init, Tensor):
         raise ValueError("init: got points with labelled coresets; expected the name of a kind of start, or None.")
     if isinstance(seed, Generator):
@@ -175,13 +178,13 @@ def _settings_of_classes(init: Init | Tensor | None, seed: int | Generator) -> t
 
 
 def _is_exact(coreset: Coreset) -> bool:
-    """Whether the weights are those that the build has measured with: rounding has not changed their shares."""
+    """Whether rounding has left the weights as they were when the build computed its distance."""
     weights = coreset.weights
     return weights.dtype == torch.float64 or bool((weights == weights[0]).all())
 
 
 def _measured(coreset: Coreset, union: Coreset, b: Tensor, p: float, engine: EngineName) -> Transport:
-    """The transport between a coreset, with the weights that it has, and the union with weights b (N,)."""
+    """The transport between a coreset, with its rounded weights, and the union with weights b (N,)."""
     x, y = (in_units(one.points.detach(), union.scaling) for one in (coreset, union))
     with solver_modes():
         found: Transport = transport(x, y, p, coreset.weights, b, tolerance=ACCURACY, engine=engine)
@@ -197,7 +200,7 @@ def _bound(
     coreset: Coreset,
     plan: Transport | None,
 ) -> MergeBound | None:
-    """What follows for the merged coreset; None if a part that has mass came without a bound."""
+    """The bound of the merged coreset; None if a part that has mass has no bound."""
     known = []
     for part, share in zip(parts, shares, strict=True):
         if share > 0:
@@ -224,7 +227,7 @@ def _bound(
 
 
 def _check_unused(**given: bool) -> None:
-    """Raise ValueError for settings of a build where nothing is built."""
+    """Raise ValueError for options of a build without a size, where nothing is built."""
     names = [name for name, one in given.items() if one]
     if names:
         raise ValueError(

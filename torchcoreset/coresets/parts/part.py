@@ -1,4 +1,4 @@
-"""What is to be merged, read from whatever holds a coreset, with what is known of its distance."""
+"""The parts of a merge, read from coresets, results and pairs, with the known bounds of their distances."""
 
 from __future__ import annotations
 
@@ -28,36 +28,36 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of W_p between a part and what it stands for."""
+    """A known bound of W_p between a part and the data that it represents."""
 
     upper: float
     confidence: float
     of: Of
-    p: float | None  # None for a bound that does not say: it is of the power that all others have
-    bias: float  # as of `PartBound`
+    p: float | None  # None if the bound does not say: then the power of all other parts
+    bias: float  # as in `PartBound`
     merged: MergeBound | None = None
 
 
 @dataclass(frozen=True)
 class Part:
-    """A coreset that is to be merged."""
+    """A coreset to be merged."""
 
     x: Tensor  # (n, d)
     b: Tensor  # (n,) float64, sum 1
     labels: NDArray[Any] | None  # (n,)
     built_on: str | None
     scaling: Scaling | None
-    p: float | None  # power of the distance that it was built or bounded in
+    p: float | None  # power of the distance of its build or bound
     known: Known | None
-    rows: Source | None  # what it stands for, to be measured
+    rows: Source | None  # the data that it represents, to which its distance is to be computed
 
 
 def read_parts(coresets: Any) -> list[Part]:
-    """All of them, which fit together.
+    """Read all parts, and check that they fit together.
 
     Raises:
         TypeError: not a sequence of coresets.
-        ValueError: none, or such as do not fit: other dimensions, dtypes, devices, units or powers, or labels in some.
+        ValueError: no coreset, or different dimensions, dtypes, devices, units or powers, or labels in only some.
     """
     if weighted_points(coresets) is not None or isinstance(coresets, (str, bytes)):
         raise TypeError(f"coresets: got a {type(coresets).__name__}; expected a list of them: [first, second].")
@@ -74,7 +74,7 @@ def read_parts(coresets: Any) -> list[Part]:
 
 
 def power_of(parts: Sequence[Part], p: float | None) -> float:
-    """The power that all parts have, or the one that is given, or 2; ValueError for several."""
+    """The given power, or that of all parts, or 2 if none is known; ValueError if powers differ."""
     known = {place: part.p for place, part in enumerate(parts) if part.p is not None}
     wanted = next(iter(known.values()), 2.0) if p is None else p
     for place, other in known.items():
@@ -90,7 +90,7 @@ def power_of(parts: Sequence[Part], p: float | None) -> float:
 
 
 def _read(item: Any, name: str) -> Part:
-    """One of them; `name` is what errors call it."""
+    """Read one part; `name` is its name in error messages."""
     given = None
     if isinstance(item, tuple) and len(item) == 2:
         item, given = item
@@ -131,7 +131,7 @@ def _read(item: Any, name: str) -> Part:
 
 
 def measured(part: Part, cost: Cost, engine: EngineName) -> Part:
-    """The part with its distance to the rows that came with it, if some did."""
+    """The part with its distance to the rows that were given with it, if there are any."""
     if part.rows is None:
         return part
     if part.rows.units is not None and not same_units(part.rows.units, part.scaling):
@@ -159,7 +159,7 @@ def _power(item: Any) -> float | None:
 
 
 def _known(item: Any, name: str) -> Known | None:
-    """What a result says itself of its distance; ValueError where that leaves out a part of the mass."""
+    """The bound that a result itself contains; ValueError if it leaves out a share of the mass (trim)."""
     if isinstance(item, MergeResult):
         bound = item.bound
         return None if bound is None else Known(bound.upper, bound.confidence, "merged", bound.p, bound.bias, bound)
@@ -167,8 +167,8 @@ def _known(item: Any, name: str) -> Known | None:
         _check_whole(item.trim, name)
         coreset, cost = item.coreset, as_cost(item.p)
         points = in_units(coreset.points.detach(), coreset.scaling)
-        # The distance is that of the weights before they took the dtype of the points. Results that an earlier version
-        # has pickled do not have them.
+        # The distance was computed with the weights before they were rounded to the dtype of the points. Results that
+        # an earlier version pickled do not have them.
         exact = getattr(item.transport, "weights", None)
         lost = 0.0 if exact is None else rounding(points, coreset.weights, exact, cost)
         upper = item.distance + lost
@@ -178,7 +178,7 @@ def _known(item: Any, name: str) -> Known | None:
             _check_whole(result.trim, name)
         if item.price is not None:  # the distance of features and labels together is at least that of the features
             return Known(item.distance, 1.0, "samples", item.results[0].p, item.distance)
-        # Classes are parts of the coreset, with the masses that its weights give them.
+        # Each class is a part of the coreset, whose mass is the sum of its weights.
         shares = [float(item.weights.double()[item.class_of == k].sum()) for k in range(len(item.classes))]
         p = item.results[0].p
         upper = mean_length(shares, [result.distance for result in item.results], as_cost(p))
@@ -188,7 +188,7 @@ def _known(item: Any, name: str) -> Known | None:
 
 
 def _given(bound: Any, scaling: Scaling | None, points: int, name: str) -> Known:
-    """A bound that came with the coreset: a certificate, that of a merge, or a number."""
+    """A bound given with the coreset: a certificate, a `MergeBound`, a `PartBound` or a number."""
     if isinstance(bound, MergeBound):
         _check_unit(None if bound.scaling is None else bound.scaling.words, scaling, name)
         return Known(bound.upper, bound.confidence, "merged", bound.p, bound.bias, bound)
@@ -198,7 +198,7 @@ def _given(bound: Any, scaling: Scaling | None, points: int, name: str) -> Known
         if not 0 <= bound < math.inf:
             raise ValueError(f"{name}: got the bound {bound!r}; expected a distance, W_p, not negative and finite.")
         return Known(float(bound), 1.0, "given", None, float(bound))
-    # Certificates are of a layer that this one does not see.
+    # Certificates belong to a higher layer, which cannot be imported here.
     numbers: list[Any] = [getattr(bound, field, None) for field in ("upper", "confidence", "p")]
     if not all(map(is_real, numbers)):
         raise TypeError(

@@ -1,4 +1,4 @@
-"""What `merge` returns."""
+"""The result of `merge`."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from .bound import MergeBound
 
 @dataclass(frozen=True, repr=False)
 class MergeResult:
-    """A coreset of a mixture, and how it came about.
+    """The result of `merge`: a coreset of the mixture of all parts, and its bound.
 
     Attributes:
         coreset: the merged points.
-        union: all points of all parts, one part after another, each with its weight times the share of its part.
+        union: the points of all parts, part after part, each with its weight times the share of its part.
         part_of: (N,) int64, the part of each point of the union.
-        mass: sum of the masses of all parts, as they were given: the mass of this one among others.
+        mass: sum of the given masses of all parts: the mass of this coreset when it is merged again.
         p: power of the cost.
-        bound: how far `coreset` can be from what the parts stand for; None if one of them came without a bound.
-        transport: of the merged points to those of the union, whose numbers its `assignment` counts by; None if
-            `coreset` is the union.
-        labeled: the merged points with their labels, if the parts had some.
-        build: the `BuildResult` of the merged points; None if they are the union, or labelled.
+        bound: upper bound of the distance between `coreset` and the data that the parts represent; None if a part has
+            no bound.
+        transport: the `Transport` from the points of the union to the merged points: `transport.assignment` has one
+            entry for each point of the union. None if `coreset` is the union.
+        labeled: the merged points with their labels; None if the parts have no labels.
+        build: the `BuildResult` of the merged points; None if they are the union, or have labels.
     """
 
     coreset: Coreset
@@ -44,7 +45,7 @@ class MergeResult:
 
     @property
     def distance(self) -> float:
-        """W_p between the merged points and the union, rooted, in the unit of the data, or of `scale`."""
+        """W_p between the merged points and the union (the p-th root), in the unit of the data, or of `scale`."""
         return 0.0 if self.transport is None else as_cost(self.p).root(self.transport.value)
 
     def __repr__(self) -> str:
