@@ -9,7 +9,7 @@ W_p^p = min_pi max_v ... with both held fixed:
 Weights are normalised, b = w / sum w, so the last two are projected: a constant added to v changes nothing.
 Every loss here is attached in this way; the derivatives above are those of the exact loss.
 Value and gradients in x and y belong to the feasible plan that the solver returns; they are exact when its gap is 0.
-How a plan divides the mass of many equal samples among them is arbitrary: each has its share, by weight, of their sum.
+How a plan divides mass among equal samples is arbitrary: the sum of their gradients is shared in proportion to weight.
 The envelope holds for first derivatives only: the plan moves with the points, which a second derivative would need.
 """
 
@@ -33,16 +33,16 @@ Derivatives = tuple["Tensor | None", "Tensor | None", "Tensor | None", "Tensor |
 
 @dataclass(frozen=True)
 class Solved:
-    """What a loss has found out about its inputs."""
+    """The value, result and derivatives that a loss has computed for its inputs."""
 
-    value: float | Tensor  # the loss; of a batch those of its pairs, (B,)
-    result: Any  # what the caller is told beside it
-    # From the inputs and which of them need it, the derivatives of the value: in points (n, d), in samples (m, d), and
-    # in the normalised weights (n,) and (m,), each up to a constant; of a batch, each with a leading B. Called in the
-    # backward, outside of autograd.
+    value: float | Tensor  # the loss; for a batch one value for each pair, (B,)
+    result: Any  # returned to the caller with the value
+    # From the inputs, and which of them need gradients, to the derivatives of the value: in points (n, d), in samples
+    # (m, d), and in the normalised weights (n,) and (m,), the latter up to a constant; for a batch each with a leading
+    # B. Called in the backward pass, outside of autograd.
     derivatives: Callable[[Inputs, Needed], Derivatives]
-    # Where samples of other ranks take part: the weighted mean of the last derivative over all samples, and the part of
-    # all weight that the samples here have.
+    # If other ranks hold samples too: the weighted mean of the last derivative over all samples, and the share of the
+    # total weight that the samples of this rank have.
     union: tuple[float, float] | None = None
 
 
@@ -60,9 +60,9 @@ def attach(
 ) -> tuple[Tensor, Any]:
     """Solve without a graph, and return the value with envelope gradients attached.
 
-    `name` is that of the loss, for messages; `solve` goes from the four tensors to a `Solved`, once, outside of
-    autograd. The value is 0-d, or (B,) of a batch, float32 or float64 as the points are (half precision gives float32);
-    with it comes the solve's result.
+    `name` is the name of the loss, for messages; `solve` maps the four tensors to a `Solved`, and is called once,
+    outside of autograd. The value is 0-d, or (B,) for a batch, float32 or float64 as the points are (half precision
+    gives float32); the result of the solve is returned with it.
     """
     call = _Call(name, solve)
     value: Tensor = _Envelope.apply(points, samples, point_weights, sample_weights, call)  # type: ignore[no-untyped-call]
@@ -72,7 +72,7 @@ def attach(
 
 @dataclass
 class _Call:
-    """What one loss call knows beside its tensors; the forward leaves there what it has found."""
+    """State of one call of a loss beside its tensors; the forward pass stores its result here."""
 
     name: str
     solve: Solve
@@ -80,7 +80,7 @@ class _Call:
 
 
 class _Envelope(torch.autograd.Function):
-    """The value; its backward hands over to `_EnvelopeGradient`, which refuses to be differentiated."""
+    """The value; its backward pass calls `_EnvelopeGradient`, which raises an error when it is differentiated."""
 
     @staticmethod
     def forward(*inputs: Any) -> Tensor:
@@ -110,7 +110,8 @@ class _Envelope(torch.autograd.Function):
         inputs = (grad_value, *ctx.saved_tensors, ctx.call, ctx.needs_input_grad[:4])
         if torch.is_grad_enabled():
             return (*_EnvelopeGradient.apply(*inputs), None)  # type: ignore[no-untyped-call]
-        # No second derivative can be asked for: what refuses it need not be recorded, which takes 0.1 ms.
+        # Without grad mode no second derivative is possible, so the function that rejects it need not be recorded
+        # (0.1 ms).
         return (*envelope_gradients(*inputs), None)
 
     @staticmethod
@@ -125,7 +126,7 @@ class _Envelope(torch.autograd.Function):
         raise _no_vmap(inputs[4].name)
 
 
-# torch asks for it at every call, and builds it anew (25 us) unless it is at hand; that of *inputs it binds fastest.
+# torch reads the signature at every call and computes it (25 us) unless it is set; *inputs is the fastest to bind.
 setattr(_Envelope.forward, "__signature__", inspect.signature(_Envelope.forward))  # noqa: B010
 
 
@@ -138,7 +139,7 @@ def envelope_gradients(
     call: _Call,
     needed: Needed,
 ) -> tuple[Tensor | None, ...]:
-    """Those derivatives of the loss that are needed, times the incoming one, each in the dtype of its input."""
+    """The derivatives of the loss that are needed, times the incoming gradient, each in the dtype of its input."""
     assert call.solved is not None  # forward has run
     inputs = (points, samples, point_weights, sample_weights)
     with solver_modes():
@@ -158,12 +159,12 @@ def envelope_gradients(
 
 
 def _beside(grad_value: Tensor, grad: Tensor) -> Tensor:
-    """The incoming gradient, 0-d or (B,), in a shape that multiplies that of an input, whose first dimension is B."""
+    """The incoming gradient, 0-d or (B,), reshaped to broadcast against the gradient of an input."""
     return grad_value.reshape(grad_value.shape + (1,) * (grad.dim() - grad_value.dim()))
 
 
 class _EnvelopeGradient(torch.autograd.Function):
-    """Envelope gradients times the incoming one. A second derivative would silently lack the motion of the plan."""
+    """Envelope gradients times the incoming one. A second derivative would silently neglect the change of the plan."""
 
     forward = staticmethod(envelope_gradients)
 
@@ -260,7 +261,7 @@ def solved_by_plans(cost: Cost, found: TransportBatch) -> Solved:
 def even_among_equals(gradient: Tensor, samples: Tensor, weights: Tensor | None) -> Tensor:
     """The gradient in samples (m, d), shared by equal ones in proportion to their weights (m,), or equally for None.
 
-    Few samples stay as the plan has them.
+    With few samples the gradient is returned unchanged.
     """
     repeats = repeats_of(samples if samples.dtype == torch.float64 else samples.float())
     return gradient if repeats is None else repeats.even(gradient, weights)
@@ -270,7 +271,7 @@ def weight_gradient(potential: Tensor, weights: Tensor, union: tuple[float, floa
     """Gradient in unnormalised weights w of a value whose gradient in w / sum w is the potential, float64; all (n,), or
     (B, n) of a batch.
 
-    `union`, as in `Solved`, stands in for what the weights of other ranks would say.
+    `union`, as in `Solved`, replaces the sums over the weights of other ranks.
     """
     w = weights.to(potential)  # weights may lie on another device than the points
     total = w.sum(-1, keepdim=True)
@@ -282,5 +283,5 @@ def weight_gradient(potential: Tensor, weights: Tensor, union: tuple[float, floa
 
 
 def _saveable(tensor: Tensor | None) -> Tensor | None:
-    """Autograd refuses to save inference tensors, such as a generator's samples made under inference_mode."""
+    """Clones inference tensors, such as samples made under inference_mode, which autograd does not save."""
     return tensor.clone() if tensor is not None and tensor.is_inference() else tensor

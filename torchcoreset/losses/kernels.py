@@ -17,8 +17,8 @@ from ..transport import DISTANCE, Cost, Problem, as_cost
 from ..transport.entropic import cost_blocks, displacement_sums
 
 KernelFunction = Callable[[Tensor, Tensor], Tensor]
-NEAREST = 1e-10  # in spreads of the data; a point nearer to a sample counts as that far, where 1 / r is finite
-FUNCTION_ELEMENTS = 1 << 20  # of a block of a kernel function, whose graph is kept for the derivative
+NEAREST = 1e-10  # in spreads of the data; smaller distances are clamped to it, which keeps 1 / r finite
+FUNCTION_ELEMENTS = 1 << 20  # entries of a block of a kernel function, whose graph is kept for the derivative
 
 
 class Kernel(ABC):
@@ -40,7 +40,7 @@ class Kernel(ABC):
         """(n,) q of a majorant of half the squared discrepancy: F(x + h) <= F(x) + <F', h> + sum_i b_i q_i |h_i|^2 / 2.
 
         Raises:
-            NotImplementedError: the kernel is a user's function, of which none is known; builds refuse it first.
+            NotImplementedError: the kernel is a user's function, which has none; builds reject such kernels before.
         """
         raise NotImplementedError(f"{type(self).__name__} has no majorant; expected the Gaussian or Laplace kernel.")
 
@@ -55,7 +55,7 @@ class Kernel(ABC):
 
 @dataclass(frozen=True)
 class Radial(Kernel):
-    """A function of the distance, convex and falling in its square."""
+    """A kernel that depends on the distance, convex and decreasing in its square."""
 
     @abstractmethod
     def of(self, cost: Tensor) -> Tensor:
@@ -153,7 +153,7 @@ class Laplace(Radial):
 
 @dataclass(frozen=True)
 class Function(Kernel):
-    """A kernel that is given as a function of two tensors; autograd differentiates it."""
+    """A user's kernel, a function of two tensors, differentiated by autograd."""
 
     function: KernelFunction
 
@@ -191,5 +191,5 @@ class Function(Kernel):
 
 
 def within(rows: Tensor, weights: Tensor, cost: Cost) -> Problem:
-    """A weighted set with itself."""
+    """The problem between a weighted set and itself."""
     return Problem(x=rows, b=weights, y=rows, a=weights, equal=False, cost=cost)

@@ -1,4 +1,4 @@
-"""The one term of a divergence that no point changes: samples with themselves, m x m, remembered between calls."""
+"""Cache of the term of the samples with themselves, m x m, which does not depend on the points."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from torch import Tensor
 
 
 class CachedSelfTerm:
-    """The value of the last samples, kept while the very same tensors come again, unchanged.
+    """The value for the last samples, reused while calls pass the same tensors, unchanged.
 
-    Tensors are known by identity and by the version that torch counts up with each change in place; no copy is kept.
-    Nothing is remembered of arrays, nor of inference tensors, which count no versions.
+    Tensors are compared by identity and by their version counter, which every in-place change increments; no copy is
+    kept. Values for arrays and for inference tensors, which have no version counter, are not cached.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class CachedSelfTerm:
         self._value = 0.0
 
     def value(self, samples: Any, weights: Any, key: Hashable, compute: Callable[[], float]) -> float:
-        """The value that `compute` gave for these samples, weights and settings, or gives now."""
+        """The cached value for these samples, weights and settings, or else that of `compute`, which is cached."""
         tensors = [samples] if weights is None else [samples, weights]
         if not all(isinstance(tensor, Tensor) and not tensor.is_inference() for tensor in tensors):
             return compute()

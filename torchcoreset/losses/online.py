@@ -1,9 +1,10 @@
-"""The exact loss on a stream: each batch is measured at the potential of the batches before it.
+"""The exact loss on a stream: each batch is evaluated at the potential of the previous batches.
 
     D(v) = E min_i [|Y - x_i|^p - v_i] + sum_i b_i v_i <= W_p^p      v the running potential
 
-A dual solved afresh on each batch fits the batch's noise: its value is too large and its gradient pulls the points
-inwards. At a potential that does not depend on the batch, value and gradients are unbiased for those of D(v).
+A dual that is solved on each batch fits the noise of the batch: its value is too large, and its gradient pulls the
+points inwards. At a potential that does not depend on the batch, value and gradients are unbiased estimates of those of
+D(v).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ CALL = "CoresetLoss(online=True)"
 
 @dataclass(frozen=True, kw_only=True)
 class OnlineSettings(Options):
-    """How a stream is followed; arguments as in `CoresetLoss`."""
+    """Settings for a stream; arguments as in `CoresetLoss`."""
 
     p: CostPower = 2
     forgetting: Forgetting = 0.0
@@ -38,7 +39,7 @@ class OnlineSettings(Options):
 
 
 class MemoryBuffers:
-    """The memory of a stream, and by name the tensors of a module that it was read from or is saved in."""
+    """The state of a stream, and by name the tensors of a module from which it was read or in which it is saved."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
@@ -46,7 +47,7 @@ class MemoryBuffers:
         self._written = self._writes()
 
     def is_in(self, attributes: Mapping[str, Any]) -> bool:
-        """Whether these are its tensors still: others may have replaced them, or written to them."""
+        """Whether these are still its tensors, neither replaced nor written to."""
         return self._written == self._writes() and all(attributes[name] is own for name, own in self.tensors.items())
 
     def _writes(self) -> int:
@@ -58,7 +59,7 @@ def report(found: Followed) -> None:
     if found.is_new:
         message = (
             f"the stream's distribution has moved, as batch {found.transport.batches} shows: means or spreads "
-            "of the last batches' columns differ from those of all remembered by more than chance explains. "
+            "of the columns of the last batches differ significantly from those of all batches in the running average. "
             f"{found.transport.status.remedy}"
         )
         warn_user(DriftWarning(message, found.transport))
@@ -77,10 +78,10 @@ def _in_samples(inputs: Inputs, found: Followed, a: Tensor, cost: Cost) -> Tenso
 def stream_value(
     settings: OnlineSettings, memory: Memory | None, points: Any, samples: Any, point_weights: Any, sample_weights: Any
 ) -> tuple[Tensor, Followed]:
-    """The semi-dual of a batch at the running potential, with its gradients, and what is remembered after it.
+    """The semi-dual of a batch at the running potential, with its gradients, and the state after the batch.
 
-    The gradients are those of the value itself with the potential held fixed: nothing is neglected but the potential's
-    own motion, whose part vanishes at the best potential (envelope theorem).
+    The gradients are those of the value with the potential held fixed. They neglect only the change of the potential,
+    whose contribution vanishes at the optimal potential (envelope theorem).
     """
     ranks = as_ranks(settings.group)
     agreed = {"forgetting": settings.forgetting, "engine": settings.engine}
@@ -104,7 +105,7 @@ def stream_value(
                 in_samples = _in_samples(inputs, found, problem.a, problem.cost)
             return found.gradient, in_samples, result.potential, result.transform
 
-        # The mean of the transform over all samples is the value itself, for a potential that is centred.
+        # For a centred potential the mean of the transform over all samples is the value.
         union = None if ranks is None else (result.value, float(problem.a.sum()))
         return Solved(result.value, found, derivatives, union)
 

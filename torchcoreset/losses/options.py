@@ -1,8 +1,8 @@
-"""The options of the divergences: name, type and range of each, declared once; and what all settings have in common.
+"""The options of the divergences: name, type and range of each, declared once; and the base class of all settings.
 
-The settings class of a divergence lists the options that it takes, with their defaults, and checks them by their types
-here. `CoresetLoss` and the function of the divergence take the same options, which a test compares. What a blur means
-depends on the data, and stands here too.
+The settings class of a divergence lists the options that it takes, with their defaults; their types, declared here,
+check the values. `CoresetLoss` and the function of the divergence take the same options, which a test compares. The
+length of a blur that is relative to the data is computed here too.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ LEAST_BLUR = 1e-100  # a length; squares and inverses of smaller ones, and of th
 
 @dataclass(frozen=True)
 class Between:
-    """The check of a number that has to lie between two others."""
+    """Checks that a number lies in an interval."""
 
-    name: str  # of the option
+    name: str  # name of the option
     low: float  # end of the interval
     high: float
     ends: str  # "()", "[)", "(]" or "[]": which of them are allowed
@@ -52,7 +52,7 @@ class Between:
 
 
 def check_kernel(kernel: Any) -> None:
-    """Raise ValueError unless there is a kernel of this name, or it is a function."""
+    """Raise ValueError unless this is the name of a kernel, or a function."""
     if not callable(kernel) and kernel not in get_args(KernelName):
         names = ", ".join(map(repr, get_args(KernelName)))
         raise ValueError(f"kernel: got {kernel!r}; expected {names} or a function of two tensors.")
@@ -83,15 +83,15 @@ RelativeBlur = Annotated[float, Between("relative_blur", *LENGTHS)]
 Scaling = Annotated[float, Between("scaling", 0, 1, "()", "a number in (0, 1), such as 0.9")]
 KernelChoice = Annotated[KernelName | KernelFunction, check_kernel]
 FORGETTING = (
-    "a number in [0, 1): the least weight of a batch, such as 0.01 to remember about a hundred. 0 remembers all until "
-    "the stream is seen to move"
+    "a number in [0, 1): the minimum weight of a batch, such as 0.01 to average over about a hundred. With 0 all "
+    "batches count until a drift of the stream is detected"
 )
 Forgetting = Annotated[float, Between("forgetting", 0, 1, "[)", FORGETTING)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Options, each a field, checked as its type says; None passes only where it is the default."""
+    """Options, each a field, checked by its type; None is allowed only where it is the default."""
 
     @outside_compile
     def __post_init__(self) -> None:
@@ -110,7 +110,7 @@ def _declared(options: type[Any]) -> list[tuple[str, Any, list[Check]]]:
 
 
 def _checks(name: str, hint: Any) -> list[Check]:
-    """What a type says of the values of an option: those in its annotation, and that a name is one of the known."""
+    """The checks of a type: those in its annotation, and for a `Literal` that the name is a known one."""
     if get_origin(hint) is Annotated:
         return list(hint.__metadata__)
     if get_origin(hint) is Literal:
@@ -124,13 +124,13 @@ def blur_length(problem: Problem, blur: float | None, relative_blur: float) -> f
 
 
 def with_blur(settings: Settings, relative: float, samples: Tensor, sample_weights: Tensor | None) -> Settings:
-    """Settings whose blur is a fraction of the scale of these samples, as a length."""
+    """The settings with the blur as a length: a fraction of the scale of these samples."""
     blur = relative * data_scale(samples, sample_weights)
     return replace(settings, blur=blur, relative_blur=None)  # type: ignore[call-arg] # of those that have one
 
 
 def coincide(problem: Problem) -> bool:
-    """Whether all samples are one, but for rounding: then a mean is all there is to compare."""
+    """Whether all samples coincide up to rounding: then only means can be compared."""
     used = problem.a > 0
     one = problem.y[used.to(torch.uint8).argmax()]
     apart = torch.cdist(problem.y, one[None], p=math.inf)[:, 0].where(used, 0.0)
@@ -138,14 +138,14 @@ def coincide(problem: Problem) -> bool:
 
 
 def extent(problem: Problem) -> float:
-    """Diameter of points and samples; 0 where all samples coincide, and no blur is too large."""
+    """Diameter of points and samples; 0 if all samples coincide, in which case no blur is too large."""
     return 0.0 if coincide(problem) else diameter(problem)
 
 
 def warn_if_beyond(blur: float, diameter: float, name: str) -> None:
-    """Warn if the blur exceeds the diameter of the data, so that little is left.
+    """Warn if the blur exceeds the diameter of the data, so that the divergence compares little more than means.
 
-    Samples that all coincide have nothing to lose.
+    A diameter of 0 means that all samples coincide; then there is no warning.
     """
     if 0 < diameter < blur:
         message = (
@@ -167,31 +167,31 @@ class DivergenceSettings(Options, ABC, Generic[Result]):
     def evaluate(
         self, measures: Measures, start: Tensor | None = None, memory: CachedSelfTerm | None = None
     ) -> tuple[Tensor, Result]:
-        """The value with its gradients, and what it comes from, whatever the status.
+        """The value with its gradients, and the result, whatever its status.
 
-        Those that solve start from `start` (n,); `memory` keeps the term of the samples with themselves between calls.
+        Divergences with a solver start from `start` (n,); `memory` caches the term of the samples with themselves.
         """
 
     def curvature(self, measures: Measures, result: Result) -> Tensor:
-        """(n,) second derivative in a point for a mass of 1, or a bound of it: what turns a gradient into a step.
+        """(n,) second derivative in a point for a mass of 1, or an upper bound: the gradient divided by it is a step.
 
-        `result` is that of `evaluate` there.
+        `result` is that of `evaluate` at the same points.
 
         Raises:
-            NotImplementedError: of the exact distance, whose builds move points by plans and never ask.
+            NotImplementedError: for the exact distance, whose builds move points by plans and do not need it.
         """
         raise NotImplementedError(f"{type(self).__name__} has none; expected those of another divergence.")
 
     def resolved(self: Settings, samples: Tensor, sample_weights: Tensor | None) -> Settings:
-        """The same settings, with lengths in place of what is relative to the scale of these samples."""
+        """The settings with lengths instead of values relative to the scale of these samples."""
         return self
 
     def report(self, result: Result) -> None:
-        """Warn, or raise, if the result is not what was asked for."""
+        """Warn or raise if the result did not reach the requested accuracy."""
 
     @outside_compile
     def value(self, measures: Measures, start: Tensor | None = None) -> Tensor:
-        """The value with its gradients, reported."""
+        """The value with its gradients, after the result was checked by `report`."""
         value, result = self.evaluate(measures, start)
         self.report(result)
         return value
