@@ -1,17 +1,18 @@
 """Optimal transport between n points and m samples: no autograd, no modules.
 
-`problem` checks what comes in and shifts it to the origin; `cost` is |y - x|^p, its slope, and all else that follows
-from p. `solve` is the way in, and `solver` puts three rooms together until the bounds of `result` meet:
+`problem` checks the inputs and shifts them to the origin; `costs` has |y - x|^p, its slope, and everything else that
+depends on the distance and on p. `solve` is the entry point, and `solver` combines three packages until the bounds of
+`result` meet:
 
     passes      reductions over all samples: Laguerre cells, and cells smoothed by a softmin
-    dual        Newton on the semi-dual: from nothing to a potential that is nearly the best
-    flow        min-cost flow on the cells: from there to a feasible plan, and the best potential
+    dual        Newton on the semi-dual: from a cold start to a nearly optimal potential
+    flow        min-cost flow on the cells: from there to a feasible plan and the optimal potential
 
-Beside them, `stream` follows the potential of a stream batch by batch, `entropic` solves Sinkhorn's problem, and
-`ranks` wraps a problem and its engine where samples lie on several processes; `batched` takes many problems of one
-shape. `marginals` says what a plan may choose where weights are not fixed, and `relaxed` solves for such plans.
-`reductions` merges equal samples, leaves out points without weight and cuts a problem where no mass crosses; `labels`
-sends each sample to one point, and `extent` measures median, scale and diameter.
+`stream` updates the potential of a stream batch by batch, `entropic` solves the entropic problem, `ranks` wraps a
+problem and its engine if samples are distributed over several processes, and `batched` solves many problems of one
+shape. `marginals` describes weights and masses that a plan may choose, and `relaxed` solves for such plans.
+`reductions` merges equal samples, leaves out points without weight and splits a problem where no mass crosses; `labels`
+assigns each sample to one point, and `extent` computes median, scale and diameter.
 """
 
 from .batched import CouplingBatch, TransportBatch

@@ -1,4 +1,4 @@
-"""How far a measure extends: its median, the median distance to that, and its diameter.
+"""Location and scale of a measure: its spatial median, the median distance to it, and its diameter.
 
     y (m, d) rows, a (m,) their weights, sum 1
 
@@ -93,10 +93,10 @@ def distances(rows: Tensor, at: Tensor) -> Tensor:
 
 
 def data_scale(rows: Tensor, weights: Tensor | None = None) -> float:
-    """Median distance of rows (m, d) to their spatial median, in their unit; one outlier is no matter.
+    """Median distance of rows (m, d) to their spatial median, in their unit: a scale that is robust to outliers.
 
-    Where half of the mass lies at the median, the median distance of the others times their mass, which is near the
-    mean distance; where all does, 1. Weights (m,) have any positive sum, and are equal if None.
+    If half of the mass lies at the median, the median distance of the other rows times their mass, which is near the
+    mean distance; if all of it does, 1. Weights (m,) have any positive sum, and are equal if None.
     """
     y, a = weighted_rows(rows, weights)
     distance = distances(y, spatial_median(y, a))

@@ -1,9 +1,9 @@
-"""The door: points, samples and weights checked once, normalised, and moved to where floats are accurate.
+"""Checked problems: points, samples and weights are checked once, normalised, and shifted to the origin.
 
     x (n, d) points, b (n,) their weights      y (m, d) samples, a (m,) their weights      c cost
 
-Weights are normalised in float64. A common offset of points and samples eats the digits of expanded squares, so it is
-subtracted, column by column, where that rounds no number. Elsewhere a shift would change the data: of groups at 0 and
+Weights are normalised in float64. A common offset of points and samples costs digits in expanded squares, so it is
+subtracted, column by column, if that rounds no number. Otherwise a shift would change the data: of two groups at 0 and
 at 1e9, one would lose nine digits.
 """
 

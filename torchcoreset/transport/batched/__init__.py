@@ -1,7 +1,7 @@
-"""Many transport problems of one shape: checked at once, solved one by one, and their results side by side.
+"""Many transport problems of one shape: checked together, solved one by one, with stacked results.
 
-`problems` is the door for points (B, n, d) and samples (B, m, d), `result` what comes back with a leading B. Each pair
-is solved as it would be by itself; what solves it is passed in.
+`problems` checks points (B, n, d) and samples (B, m, d); `result` has the results with a leading dimension B. Each pair
+is solved as it would be in a call of its own, by a function that is passed in.
 """
 
 from .problems import (

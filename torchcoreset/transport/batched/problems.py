@@ -1,9 +1,9 @@
-"""The door for batches: what can be checked and converted for all pairs is, at once.
+"""Checks of batches: inputs are checked and converted for all pairs together where possible.
 
     x (B, n, d) points, b (B, n) their weights      y (B, m, d) samples, a (B, m) their weights
 
-What all pairs share may lack the leading B. A pair becomes the same problem as it does by itself: its own offset is
-subtracted, and its own numbers decide in which dtype it is computed.
+Inputs that all pairs share may lack the leading B. Each pair becomes the same problem as in a call of its own: its own
+offset is subtracted, and its own values decide in which dtype it is computed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Weights = Tensor | None  # None for equal ones
 
 @dataclass(frozen=True)
 class ProblemBatch:
-    """Checked problems; what is shared has stride 0."""
+    """Checked problems; shared tensors are expanded with stride 0."""
 
     x: Tensor  # (B, n, d) points
     b: Tensor  # (B, n) point weights, float64, each row of sum 1
@@ -49,7 +49,7 @@ class ProblemBatch:
 
 
 def is_batch(points: Any, samples: Any) -> bool:
-    """Whether one of these is a batch of tables, or has more dimensions still, which is refused with that in view."""
+    """Whether one of these has three or more dimensions; more than three are rejected by the checks of a batch."""
     return max(len(shape_of(points)), len(shape_of(samples))) >= BATCH
 
 
@@ -66,16 +66,16 @@ def shape_of(values: Any) -> tuple[int, ...]:
 
 
 def refuse_group(group: Any) -> None:
-    """Raise ValueError if a batch comes with a process group."""
+    """Raise ValueError for a batch with a process group."""
     if group is not None:
         raise ValueError(
             f"group: got {group!r} with a batch of clouds; expected None, for ranks share the samples of one pair. "
-            "Call once for each pair, or give every rank pairs of its own and leave group out."
+            "Call once for each pair, or give every rank its own pairs and leave group out."
         )
 
 
 def refuse_choices(point_weights: Any, trim: float) -> None:
-    """Raise ValueError if a batch comes with marginals that its plans may choose."""
+    """Raise ValueError for a batch with marginals that its plans would choose."""
     if trim or is_choice(point_weights):
         name, given = ("trim", trim) if trim else ("point_weights", point_weights)
         raise ValueError(

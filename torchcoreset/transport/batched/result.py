@@ -1,4 +1,4 @@
-"""What a batch of solves returns: the result of each pair, and each of their fields with a leading B."""
+"""The result of a batch of solves: the result of each pair, and all fields with a leading dimension B."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .problems import ProblemBatch
 
 @dataclass(frozen=True, repr=False, eq=False)
 class CouplingBatch:
-    """The plans of a batch of pairs: a sequence of `Coupling`, one a pair.
+    """The plans of a batch of pairs: a sequence of `Coupling`, one for each pair.
 
     Attributes:
         couplings: the plan of each pair, each of shape (m, n).
@@ -71,21 +71,21 @@ class CouplingBatch:
 class TransportBatch:
     """Optimal transport of a batch of B pairs, of n points and m samples each.
 
-    `result[i]` is the `Transport` of pair i, and a loop goes over the pairs. The attributes are those of `Transport`
-    with a leading B, made when they are first asked for.
+    `result[i]` is the `Transport` of pair i, and iterating over the result yields the pairs. The attributes are those
+    of `Transport` with a leading dimension B, computed at the first access.
 
     Attributes:
         pairs: the `Transport` of each pair.
         value, lower, gap: (B,) float64.
-        potential: (B, n) float64, each row centred; as `start` it begins the next solve of nearby points.
+        potential: (B, n) float64, each row centred; pass it as `start` to the next solve with nearby points.
         transform: (B, m) float64.
         plan: the plans, as `CouplingBatch`.
         assignment: (B, m) int64.
         cell_mass: (B, n) float64.
         marginal_error: (B,) float64.
         steps: (B,) int64.
-        status: one for all: `Status.CONVERGED` if every pair has converged, else that of the pair with the widest gap
-            of those that have not. `result[i].status` is that of each.
+        status: a single status: `Status.CONVERGED` if every pair has converged, else that of the pair with the widest
+            gap among those that have not. `result[i].status` is the status of pair i.
     """
 
     pairs: tuple[Transport, ...]
@@ -141,7 +141,7 @@ class TransportBatch:
 
     @cached_property
     def marginal_error(self) -> Tensor:
-        """(B,) float64 mass of each pair that the plan had to move away from the nearest cell."""
+        """(B,) float64 mass of each pair that the plan had to move out of the cell in which it lies."""
         return self._numbers("marginal_error")
 
     @cached_property
@@ -156,7 +156,7 @@ class TransportBatch:
 
     @property
     def worst(self) -> Transport:
-        """The pair with the widest gap, of those that have not converged if there are any."""
+        """The pair with the widest gap, among those that have not converged if there are any."""
         pairs = [pair for pair in self if pair.status is not Status.CONVERGED] or self.pairs
         gaps = [pair.gap for pair in pairs]
         return pairs[gaps.index(max(gaps))]  # torch.compile, which traces the report of a loss, has no max with a key

@@ -1,4 +1,4 @@
-"""Which engine reduces over the samples: the one asked for, or for "auto" the one that measurements favour."""
+"""The choice of the engine of a problem: the given one, or for "auto" the one that was fastest in measurements."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TRITON_DIMENSIONS, TRITON_ELEMENTS = 32, 1 << 24
 
 
 def check_engine(engine: str) -> None:
-    """Raise ValueError unless there is an engine of this name."""
+    """Raise ValueError unless this is the name of an engine."""
     check_name(engine, "engine", get_args(EngineName))
 
 
@@ -116,11 +116,11 @@ def _keops(problem: Problem) -> Engine:
 
 
 def warn_of_dimensions(d: int) -> None:
-    """Warn if KeOps was asked for in more dimensions than it is good for."""
+    """Warn if KeOps was chosen with more dimensions than it is suited for."""
     if d > KEOPS_DIMENSIONS:
         message = (
-            f"engine: 'keops' was asked for in {d} dimensions; its code is unrolled over them, so that it compiles for "
-            f"minutes and runs slowly beyond {KEOPS_DIMENSIONS}. Use engine='dense'."
+            f"engine: 'keops' was asked for in {d} dimensions; expected at most {KEOPS_DIMENSIONS}: its code is "
+            "unrolled over the dimensions, takes minutes to compile and runs slowly beyond that. Use engine='dense'."
         )
         warn_user(UserWarning(message))
 
@@ -131,7 +131,7 @@ def _triton(problem: Problem) -> Engine:
     if importlib.util.find_spec("triton") is None:
         raise ImportError(
             "engine: 'triton' needs triton, which is not installed. Use engine='dense', or pip install triton "
-            "(torch for CUDA on Linux brings it along)."
+            "(it is installed with torch for CUDA on Linux)."
         )
     from .triton import INTERPRETED, TritonEngine
 

@@ -115,7 +115,7 @@ class Ranks:
         return [bytes(line).rstrip(b"\0").decode(errors="replace") for line in self.table(row).tolist()]
 
     def _exchange(self, message: Callable[[], Any]) -> None:
-        """Send and receive, or say what a timeout or a closed connection means."""
+        """Send and receive; a timeout or a closed connection is raised as a RankError that explains it."""
         try:
             message()
         except RuntimeError as error:
@@ -141,23 +141,23 @@ def agree(
     why: str = "",
     settings: Mapping[str, Any] | None = None,
 ) -> tuple[T, Tensor]:
-    """Prepare on every rank, and go on only if all could: one message, in which numbers of all ranks come along.
+    """Call `prepare` on every rank, and raise on all if it fails on one: one message, which also exchanges numbers.
 
     Args:
-        ranks: None for this process alone, which prepares and hears from nobody.
-        call: which of CALLS this is.
-        prepare: checks this rank's inputs; returns what it has made of them, and (k,) float64 numbers for the others,
-            who get the first ROOM.
+        ranks: None for this process alone; then nothing is exchanged.
+        call: the name of the call, one of CALLS.
+        prepare: checks the inputs of this rank; returns the prepared inputs, and (k,) float64 numbers, of which the
+            first ROOM are sent to the other ranks.
         same: names of the first numbers, which have to be the same on all ranks.
-        why: what to do if it fails on another rank.
+        why: what to do if `prepare` fails on another rank, for the message.
         settings: numbers, words and None by name, which have to be the same on all ranks.
 
     Returns:
-        What `prepare` made here, and the numbers of all ranks, (size, ROOM) on the CPU, zeros behind their end.
+        What `prepare` returned here, and the numbers of all ranks, (size, ROOM) on the CPU, padded with zeros.
 
     Raises:
-        RankError: `prepare` failed on another rank, which raises its own error; or that is in another call, or has
-            other settings, or other numbers.
+        RankError: `prepare` failed on another rank, which raises its own error; or another rank is in another call, or
+            has other settings or numbers.
     """
     told = torch.zeros(3 + ROOM, dtype=torch.float64, device="cpu")
     if ranks is None:

@@ -1,4 +1,4 @@
-"""One batch of a stream: measured at the potential of the batches before it, then added to what is remembered."""
+"""One batch of a stream: evaluated at the potential of the previous batches, then used to update it."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from .state import StreamState
 from .update import advance, advect, begin, forget, is_due
 
 WARM_BATCHES = 10.0  # age below which a stream is WARMING_UP
-WARM_SAMPLES = 10.0  # samples a point remembered, below which it is too
-SHOWN = 32.0  # batches for which a lag or a drift is shown after it was last seen
+WARM_SAMPLES = 10.0  # samples per point in the running averages, below which it is WARMING_UP too
+SHOWN = 32.0  # batches for which the status shows a lag or a drift after it was last detected
 
 
 class StreamStatus(enum.Enum):
-    """How well a running potential knows its stream. `remedy` says what to do about it.
+    """How well the running potential fits its stream; `remedy` says what to do about it.
 
-    A lag is shown and not warned of: it passes by itself where it can, large steps at the beginning of a training cause
-    it as well as a stream that changes, and values stay lower bounds. A drift is in the data, and is warned of.
+    A lag is only a status, without a warning: values are still lower bounds, it often passes, and large steps at the
+    beginning of training cause it as well as a stream that changes. A drift is a change of the data: it gives a
+    `DriftWarning`.
     """
 
     WARMING_UP = "warming_up"
@@ -43,12 +44,12 @@ class StreamStatus(enum.Enum):
 
 
 _REMEDIES = {
-    StreamStatus.WARMING_UP: "Give it more batches: values are lower bounds, and gradients are still rough.",
-    StreamStatus.TRACKING: "Nothing to do: the cells hold the mass that they should, as far as the batches can tell.",
-    StreamStatus.LAGGING: "The points move faster than the potential follows, or the stream has changed: it now learns "
+    StreamStatus.WARMING_UP: "Pass more batches: values are lower bounds, and gradients are still rough.",
+    StreamStatus.TRACKING: "Nothing to do: the masses of the cells agree with the weights up to the noise of the batches.",
+    StreamStatus.LAGGING: "The points move faster than the potential follows, or the stream has changed: it now adapts "
     "faster; if this lasts, lower the learning rate, use larger batches, or set `forgetting`.",
     StreamStatus.DRIFTING: "The stream's distribution has moved and the potential follows it. Shuffle the data if it "
-    "should not move; if it always does, set `forgetting` to the weight that a batch shall have.",
+    "should not move; if it moves all the time, set `forgetting` to the minimum weight of a batch.",
 }
 
 
@@ -58,7 +59,7 @@ MOMENTS = tuple(field.name for field in fields(FeatureMoments))
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """All that is remembered of a stream."""
+    """The state of a stream."""
 
     running: StreamState  # the potential and its curvature
     moments: FeatureMoments  # of the samples, for the drift test
@@ -75,7 +76,7 @@ class Memory:
 
     @classmethod
     def from_tensors(cls, tensors: dict[str, Tensor]) -> Memory:
-        """The same back."""
+        """The memory whose `tensors` these are."""
         return cls(
             running=StreamState(**{name: tensors[name] for name in RUNNING}),
             moments=FeatureMoments(**{name: tensors[name] for name in MOMENTS}),
@@ -92,24 +93,24 @@ MEMORY_DIMENSIONS = {
 
 @dataclass(frozen=True, repr=False)
 class StreamTransport:
-    """A batch of a stream, measured at the running potential.
+    """A batch of a stream, evaluated at the running potential.
 
     Attributes:
-        value: the semi-dual of the batch at `potential`, which the batch has had no part in (but for the first). Its
-            expectation is a lower bound of W_p^p(points, stream), and W_p^p itself at the best potential.
-        estimate: running mean of the values of this batch and those before it, over about a third of the batches
-            remembered; the points may have moved meanwhile.
-        standard_error: of `estimate`, from the spread of the samples; infinite before the second batch.
-        potential: (n,) float64 v, centred: that of the batches before this one, moved along with the points.
+        value: the semi-dual of the batch at `potential`, which does not depend on this batch (except for the first).
+            Its expectation is a lower bound of W_p^p(points, stream), and equal to it at the optimal potential.
+        estimate: running mean of the values of this batch and the previous ones, over about a third of the batches in
+            the running averages; the points may have moved in the meantime.
+        standard_error: standard error of `estimate`, from the spread of the samples; infinite for the first batch.
+        potential: (n,) float64 potential v, centred: that of the previous batches, updated as the points moved.
         transform: (m,) float64 c-transform min_i(c_ki - v_i).
-        assignment: (m,) int64 point in whose cell each sample lies.
-        cell_mass: (n,) float64 mass of the batch's cells; samples whose points are equally near are shared among
-            these as a plan would.
-        weights: (n,) float64, of the points.
-        excess: (n,) float64, by how much those exceed the cells' masses, averaged over the batches remembered.
-        noise: variance of that average, in units of that of one sample.
-        batches: batches since the stream began, this one included.
-        gain: weight of a batch like this in the running means.
+        assignment: (m,) int64, the point in whose cell each sample lies.
+        cell_mass: (n,) float64 mass of the cells of the batch; samples that are equally near to several points are
+            shared among them as in an optimal plan.
+        weights: (n,) float64 weights of the points.
+        excess: (n,) float64, point weights minus the masses of the cells, averaged over the batches.
+        noise: variance of this average, relative to the variance of one sample.
+        batches: number of batches since the stream began, this one included.
+        gain: weight of a batch like this in the running averages.
         status: see `StreamStatus`.
     """
 
@@ -134,9 +135,9 @@ class StreamTransport:
 
     @property
     def marginal_noise(self) -> float:
-        """The expectation of that for independent samples and a perfect potential.
+        """The expectation of `marginal_error` for independent samples and the optimal potential.
 
-        Batches cannot tell errors below it from none.
+        Smaller errors cannot be distinguished from noise.
         """
         deviations = (self.weights * (1 - self.weights)).sqrt()
         return float(deviations.sum()) * math.sqrt(self.noise / (2 * math.pi))
@@ -149,7 +150,7 @@ class StreamTransport:
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """A batch at the potential of those before it, which the batch has had no part in."""
+    """A batch at the potential of the previous batches, which does not depend on this batch."""
 
     running: StreamState  # that potential, moved to where the points are
     cells: BatchCells  # of the batch
@@ -176,7 +177,7 @@ class Seen:
 
 @dataclass(frozen=True, kw_only=True)
 class Followed:
-    """A batch, measured and remembered."""
+    """A batch after its evaluation, and the updated state."""
 
     transport: StreamTransport  # what is told of it
     gradient: Tensor  # (n, d) float64, of its value in the points
