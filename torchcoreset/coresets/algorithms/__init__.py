@@ -1,8 +1,8 @@
-"""The outer algorithms: how points move.
+"""The outer algorithms, which move the points.
 
-Each is a module with a `State`, an `init` that makes the first one, and a `step` from a state to the next one and to
-what was measured at its points. `descend` repeats the step of any of them, stops and keeps the record; `objective` is
-what they minimise.
+Each is a module with a `State`, an `init` that creates the first state, and a `step` from a state to the next one and
+the result at its points. `descend` repeats the step of any algorithm, decides when to stop and keeps the history;
+`objective` is the function that they minimise.
 
 fixed_point   Algorithm 2 on one set of samples       averaging   the same on fresh samples, points averaged
 stochastic    Algorithm 1, on the batches of a stream  gradient   any torch optimizer on any `CoresetLoss`

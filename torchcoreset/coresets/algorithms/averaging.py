@@ -1,4 +1,4 @@
-"""Algorithm 2 on samples that are drawn afresh for each step, its points averaged: for sources that never end.
+"""Algorithm 2 with fresh samples in each step and averaged points, for endless sources.
 
     x (n, d) points      y (m, d) samples of this step      T(x) centres of the cells of x
 
@@ -44,7 +44,7 @@ class State:
         return self.average.to(self.points.dtype)
 
     def record(self) -> dict[str, Any]:
-        """All of it, for a run that goes on later."""
+        """The whole state, for a run that is resumed later."""
         return dict(vars(self))
 
     def resumed(self, record: Mapping[str, Any]) -> State:

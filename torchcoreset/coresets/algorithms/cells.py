@@ -1,9 +1,9 @@
-"""The best place for each point, given which samples it stands for.
+"""The optimal position of each point for a fixed plan.
 
     x (n, d) points, y (m, d) samples      pi plan, sum_k pi_ki = b_i      c cost
 
-For a fixed plan, sum_k pi_ki c(y_k, x_i) falls apart into one problem a point: squared distances ask for the mean of
-its cell, distances for the geometric median, other powers for something between or beyond.
+For a fixed plan, sum_k pi_ki c(y_k, x_i) separates into one problem per point: its solution is the mean of the cell
+for squared distances, and the geometric median for distances.
 """
 
 from __future__ import annotations
@@ -31,10 +31,9 @@ def cell_centres(
 ) -> Tensor:
     """Move every point towards the minimiser of sum_k pi_ki c(y_k, x_i): (n, d); points without mass stay.
 
-    Where the mean is the best place, it is taken. Other costs take a few steps (`Cost.centre_step`); one that raised
-    the cost of a point is halved until it does not. `totals` makes sums over all samples of those over the samples at
-    hand, where others are elsewhere; `feasible` goes to the nearest place where points may lie: for squared distances
-    that of the mean is the best there.
+    If the mean is optimal, it is the result. Other costs take a few steps (`Cost.centre_step`); a step that raises the
+    cost of a point is halved until it does not. `totals` sums over all ranks if samples are distributed; `feasible`
+    projects points to the set where they may lie: for squared distances the projection of the mean is optimal there.
     """
     cost, allowed = as_cost(p), feasible or (lambda places: places)
     if cost.mean_is_best:

@@ -20,7 +20,7 @@ WINDOW = 5  # steps over which an improvement is measured
 
 
 class AlgorithmState(Protocol):
-    """What an algorithm carries from step to step."""
+    """The state of an algorithm between two steps."""
 
     @property
     def result(self) -> Tensor:
@@ -38,7 +38,7 @@ State = TypeVar("State", bound=AlgorithmState)
 
 @dataclass
 class Run:
-    """One or several algorithms, one after another, and the record of them all."""
+    """A run of one or several algorithms, one after another, with one history."""
 
     steps: int  # most steps of all of them together
     tolerance: float  # relative change of the value that counts as none
@@ -73,11 +73,11 @@ class Run:
 
     @property
     def done(self) -> int:
-        """Steps made, those before an interruption included."""
+        """Number of steps so far, including those before an interruption."""
         return self.history[-1].step + 1 if self.history else 0
 
     def begin(self, points: Tensor) -> None:
-        """The start (n, d) is drawn; of a run that goes on, it is the result so far."""
+        """Begin the run at the starting points (n, d), or restore the history of the run that is resumed."""
         if self.earlier is None:
             self._drawn = self.generator.get_state()
             self._keep(0, None, points)
@@ -91,7 +91,7 @@ class Run:
             self.progress.start_at(self.done)
 
     def first_step(self, place: int) -> int:
-        """Number of the step with which an algorithm has begun, or would now."""
+        """Number of the first step of an algorithm, or of the next step if it has not begun."""
         return self._first_steps.get(place, self.done)
 
     def descend(
@@ -142,7 +142,7 @@ class Run:
         return state
 
     def _keep(self, place: int, state: AlgorithmState | None, points: Tensor) -> None:
-        """Give a record from which the run can go on; O(1) in the number of steps."""
+        """Pass a record to `checkpoint` from which the run can be resumed; O(1) in the number of steps."""
         if self.checkpoint is not None:
             self.checkpoint(
                 {
@@ -180,7 +180,7 @@ class Run:
 
 
 def settled(history: Sequence[Step], tolerance: float) -> bool:
-    """Whether the value stands still: within half of `tolerance` for WINDOW steps, or three times the same."""
+    """Whether the value has settled: within half of `tolerance` for WINDOW steps, or equal three times."""
     last = history[-3:]
     if last and (last[-1].value == 0 or (len(last) == 3 and len({(step.value, step.samples) for step in last}) == 1)):
         return True

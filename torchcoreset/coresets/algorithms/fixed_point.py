@@ -2,13 +2,13 @@
 
     x (n, d) points      T(x) centres of the cells of x      F(x) = W_p^p(x, samples)
 
-F(T(x)) <= F(x): the old plan is still feasible, and T(x) is the best place for it. Plain repetition is slow once cells
-are nearly in place, so the step is lengthened to x + RELAXATION (T(x) - x). For p = 2 that still descends,
-F(x + w (T(x) - x)) <= F(x) - w (2 - w) sum_i b_i |T_i(x) - x_i|^2; for other p a step that raised F is taken back to
-the best T(x) seen.
+F(T(x)) <= F(x), because the old plan is still feasible, and T(x) is optimal for it. The plain iteration is slow near
+convergence, so the step is over-relaxed: x + RELAXATION (T(x) - x). For p = 2 F still decreases,
+F(x + w (T(x) - x)) <= F(x) - w (2 - w) sum_i b_i |T_i(x) - x_i|^2; for other p a step that raises F is rejected, and
+the iteration returns to the best T(x) so far.
 
-Differs from the paper in the longer step, in keeping the best points, and in solving early transports only as
-accurately as the fall of F asks for.
+Differs from the paper in the over-relaxation, in keeping the best points, and in solving early transports only as
+accurately as the decrease of F requires.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class State:
     potential: Tensor | None = None  # (n,) from which the next transport starts; None starts cold
 
     def record(self) -> dict[str, Any]:
-        """All of it, for a run that goes on later."""
+        """The whole state, for a run that is resumed later."""
         return dict(vars(self))
 
     def resumed(self, record: Mapping[str, Any]) -> State:

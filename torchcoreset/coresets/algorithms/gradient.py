@@ -63,7 +63,7 @@ def step(
     setup: Setup,
     coordinates: Coordinates | None = None,
 ) -> tuple[State, LossResult]:
-    """The loss and its gradient at the present points, and one step of the optimizer, which `setup` makes in the first.
+    """The loss and its gradient at the current points, and one step of the optimizer, created by `setup` in the first.
 
     `loss` keeps its own potential; `weights` (n,) and `sample_weights` (m,) are equal ones if None. The loss is between
     the samples and the `coordinates` of the points, or these themselves.
@@ -100,7 +100,7 @@ def step(
 
 
 def decaying_adam(points: nn.Parameter, rate: float, steps: int) -> Optimization:
-    """Adam whose rate falls to zero over so many steps, along half a cosine.
+    """Adam with a learning rate that decays to zero over the given number of steps (half a cosine).
 
     Without weight decay, which would pull the points to the origin.
     """

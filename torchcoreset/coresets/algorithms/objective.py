@@ -1,4 +1,4 @@
-"""What the outer algorithms minimise: W_p^p between weighted points and samples, as a function of the points.
+"""The objective of the outer algorithms: W_p^p between weighted points and samples, as a function of the points.
 
 The weights of the points are fixed, or chosen by each transport; a share of the samples may stay unmatched.
 """
@@ -59,9 +59,10 @@ class Objective:
         return found
 
     def centres(self, points: Tensor, samples: Tensor, found: Transport) -> Tensor:
-        """Where the cost of this plan is lowest, (n, d).
+        """The points (n, d) that minimise the cost of this plan.
 
-        Points that a plan has left without weight go where samples cost most: there each of them lowers the value.
+        Points to which the plan gives no weight move to the samples of highest cost, where each of them lowers the
+        value.
         """
         centres = cell_centres(points, samples, found.plan, self.p, totals_of(self.ranks), self.feasible)
         idle = (found.weights == 0).nonzero()[:, 0] if self.chosen else ()

@@ -1,4 +1,4 @@
-"""Any divergence that is no exact transport: steps to the minimum of a quadratic majorant, and quasi-Newton ones.
+"""Divergences other than exact transport: steps to the minimum of a quadratic majorant, and quasi-Newton steps.
 
     x (n, d) points, b (n,)      F(x) divergence      q (n,) curvature of a majorant, for a mass of 1
 
@@ -57,7 +57,7 @@ class DivergenceObjective:
         return cls(settings, weights.double(), samples, sample_weights, CachedSelfTerm())
 
     def at(self, points: Tensor, start: Tensor | None = None) -> tuple[Discrepancy | SinkhornResult, Tensor]:
-        """F at points (n, d), 0 where it is lost in rounding, and F' (n, d); those that solve begin at `start` (n,)."""
+        """F at points (n, d), 0 if it is below rounding, and F' (n, d); solvers start from `start` (n,)."""
         x = points.detach().double().requires_grad_()
         known = start if start is not None and bool(torch.isfinite(start).all()) else None
         with torch.enable_grad():
@@ -73,7 +73,7 @@ class DivergenceObjective:
         return self.settings.curvature((points, self.samples, self.weights, self.sample_weights), measured)
 
     def reported(self, points: Tensor) -> Discrepancy | SinkhornResult:
-        """F at points (n, d), with a warning where it is not what was asked for."""
+        """F at points (n, d), with a warning if the requested accuracy was not reached."""
         measured, _ = self.at(points)
         self.settings.report(measured)
         return measured
@@ -102,7 +102,7 @@ class State:
         return self.best.to(self.dtype)
 
     def record(self) -> dict[str, Any]:
-        """All of it, for a run that goes on later."""
+        """The whole state, for a run that is resumed later."""
         return {name: value for name, value in vars(self).items() if name != "dtype"}
 
     def resumed(self, record: Mapping[str, Any]) -> State:

@@ -1,16 +1,16 @@
-"""Algorithm 1: fresh samples, one step of the dual, one step against the gradient, repeat.
+"""Algorithm 1: in each step fresh samples, one step of the dual, and one gradient step of the points.
 
     x (n, d) points, b (n,) weights      q (n,) mass of a batch's cells      k step
     g_i gradient in x_i of the batch's semi-dual      L_i size of its cell, see `cell_sizes`
 
 The step is x_i <- x_i - rate / sqrt(k) * g_i / (max(b_i, q_i) p L_i^(p-2)): for p = 1 the mean unit vector away from
 the cell times the size of the cell; for p = 2 a part of the way to the mean of the cell's samples, and never beyond it.
-The divisor does not change where a point comes to rest.
+The divisor does not change the stationary points.
 
-Differs from the paper in three things. It solves the dual of each batch afresh, which pulls the points inwards (6 %
-excess with 2 samples a point); here each batch is measured at a running potential, see `transport.stream`. For p = 1 it
-prints the opposite direction, which ascends. For p = 2 it takes a full step, which keeps the noise of one batch; steps
-like 1/sqrt(k) and the average of the second half (Polyak and Juditsky 1992) remove it.
+Differs from the paper in three things. The paper solves the dual of each batch, which pulls the points inwards (6 %
+excess with 2 samples per point); here each batch is evaluated at a running potential, see `transport.stream`. For p = 1
+the paper prints the opposite direction, which ascends. For p = 2 it takes a full step, which keeps the noise of one
+batch; steps that decay as 1/sqrt(k) and the average of the second half (Polyak and Juditsky 1992) remove it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class State:
         return self.average.to(self.points.dtype)
 
     def record(self) -> dict[str, Any]:
-        """All of it, for a run that goes on later."""
+        """The whole state, for a run that is resumed later."""
         memory = None if self.memory is None else self.memory.tensors()
         return {**vars(self), "cell_sizes": self.cell_sizes.record(), "memory": memory}
 
@@ -119,8 +119,8 @@ def _followed(state: State, objective: Objective, x: Tensor, batch: Tensor) -> M
     if found.is_new:
         message = (
             f"source: the distribution of the batches has moved, as batch {result.batches} shows: means or spreads "
-            "of the last ones differ from those of all by more than chance explains, and the points follow them. "
-            "Shuffle the rows, or pass them as a table or a dataset, of which draws are in random order."
+            "of the last batches differ significantly from those of all batches, and the points follow them. "
+            "Shuffle the rows, or pass them as a table or a dataset, from which rows are drawn in random order."
         )
         warn_user(DriftWarning(message, result))
     mass = torch.maximum(objective.weights.double(), result.cell_mass)

@@ -1,5 +1,5 @@
-"""The samples that a build loads into memory: all rows of a finite source, or enough of another; of one process or of
-several ranks, each of which holds a part.
+"""The samples that a build loads into memory: all rows of a finite source, or a sample of an infinite one; in one
+process or on several ranks, each of which holds a part.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ...sources import Scaling, Source, as_source, weighted_source
 from ...transport.ranks import Ranks, agree, total_of
 from .ranked_rows import WHY, RankedRows, generator_of, share_of
 
-DEFAULT_SAMPLES = 100_000  # loaded of a source that has no size, where nobody says how many
-SAMPLES_PER_POINT = 200  # loaded of it where that is more
-LINE_SAMPLES = 400_000  # loaded of it in one dimension, where that is more
-FILE_NUMBERS = 1 << 26  # loaded of a file, 256 MiB in float32; a larger one is sampled uniformly down to it
+DEFAULT_SAMPLES = 100_000  # minimum default number of samples from a source without a size
+SAMPLES_PER_POINT = 200  # default number of samples per point of the coreset, if that is more
+LINE_SAMPLES = 400_000  # minimum default number of samples in one dimension
+FILE_NUMBERS = 1 << 26  # numbers loaded of a file, 256 MiB in float32; larger files are subsampled uniformly
 ALIKE = ("columns of samples", "use of sample_weights", "dtype of samples")  # on all ranks
 
 
@@ -31,17 +31,17 @@ class LoadedSamples:
     a: Tensor | None  # (m,) their weights, on one scale for all ranks; None for equal ones
     rows: Source  # the samples of all ranks, to draw from; every rank draws the same
     read: Source  # the source of this process
-    numbers: Tensor | None  # (m,) of each sample in the table that it comes from; None where rows have none
-    endless: bool  # whether the sources of all ranks are
+    numbers: Tensor | None  # (m,) row number of each sample in its table; None if rows have no numbers
+    endless: bool  # whether the sources of all ranks are endless
     generator: Generator  # for more samples of this process: ranks differ in it
 
     @property
     def count(self) -> int:
-        """Samples on all ranks."""
+        """Number of samples on all ranks."""
         return self.rows.size or len(self.y)
 
     def scaled(self, scaling: Scaling | None) -> LoadedSamples:
-        """The samples of one process in other units; as they are for None."""
+        """The samples of one process in other units; unchanged if None."""
         if scaling is None:
             return self
         y = scaling.apply(self.y)
@@ -56,7 +56,7 @@ def load(
     generator: Generator,
     most: int | None = None,
 ) -> LoadedSamples:
-    """What this process loads of a source to build `size` points; `most` in place of all rows and of the default."""
+    """The samples that this process loads to build `size` points; `most` replaces the default number and all rows."""
     read = weighted_source(source, sample_weights)
     y, a, numbers = loaded_rows(read, size, samples, generator, most=most)
     return LoadedSamples(y, a, as_source(y, a), read, numbers, read.endless, generator)
@@ -71,7 +71,7 @@ def load_part(
     generator: Generator,
     settings: Mapping[str, Any],
 ) -> LoadedSamples:
-    """What this rank loads, of `samples` on all of them, which have to agree in `settings`; else as for `load`."""
+    """The part of `samples` that this rank loads; `settings` have to be equal on all ranks. Otherwise as `load`."""
 
     def look() -> tuple[Source, tuple[()]]:
         return weighted_source(source, sample_weights), ()
@@ -95,9 +95,9 @@ def load_part(
 def loaded_rows(
     source: Source, size: int, samples: int | None, generator: Generator, parts: int = 1, most: int | None = None
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """Samples (m, d) to build `size` points on, their weights, their numbers; one of `parts` of the default.
+    """Samples (m, d) to build `size` points on, their weights and row numbers; the default is divided by `parts`.
 
-    Where `samples` is None, at most `most` of them, if it is given."""
+    If `samples` is None, at most `most` samples, if that is given."""
     if samples is None and source.size is not None:
         samples = most
     if samples is None and source.on_disk:
@@ -105,7 +105,7 @@ def loaded_rows(
     if samples is not None or source.size is not None:
         return source.numbered(samples, generator)
     with warnings.catch_warnings():
-        # Nobody asked for that many: an iterator that ends earlier is loaded whole.
+        # The default number was not asked for: an iterator that ends earlier is loaded whole, without a warning.
         warnings.filterwarnings("ignore", message="source: the .* ended after", category=UserWarning)
         y, a = source.materialize(most or max(DEFAULT_SAMPLES, SAMPLES_PER_POINT * size) // parts, generator)
         missing = LINE_SAMPLES // parts - len(y) if most is None else 0
@@ -117,5 +117,5 @@ def loaded_rows(
 
 
 def most_of_file(size: int, dimension: int | None) -> int:
-    """How many rows of a file are loaded at most, where nobody says how many."""
+    """Default for the maximum number of rows that are loaded of a file."""
     return max(DEFAULT_SAMPLES, SAMPLES_PER_POINT * size, 0 if dimension is None else FILE_NUMBERS // dimension)

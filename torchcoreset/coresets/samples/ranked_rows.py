@@ -1,4 +1,4 @@
-"""The samples that several ranks hold, as one table of which every rank can read the same rows."""
+"""The samples of several ranks as one table, from which every rank can read any rows."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ WHY = "Give every rank samples that can be used, or leave that rank out of the g
 
 
 class RankedRows(RandomAccessSource):
-    """The rows of all ranks, in the order of the ranks. Every rank asks for the same ones.
+    """The rows of all ranks, in the order of the ranks. Every rank has to request the same rows.
 
-    `rows` (m, d) and `weights` (m,) are this rank's; weights are on one scale on all ranks, None for equal ones.
+    `rows` (m, d) and `weights` (m,) are those of this rank; weights have one scale on all ranks, and are equal if None.
     """
 
     def __init__(self, ranks: Ranks, rows: Tensor, weights: Tensor | None) -> None:
@@ -41,7 +41,7 @@ class RankedRows(RandomAccessSource):
 
 
 def share_of(ranks: Ranks, source: Source, samples: int | None, weights: Any) -> int | None:
-    """How many of `samples` this rank holds: by the size or weight of what each has, or alike where that is unknown."""
+    """This rank's share of `samples`: in proportion to its rows or weight, or equal if a rank does not know these."""
     size = -1.0 if source.size is None else float(source.size)
     mass = size if weights is None else total_of(weights)
     masses = ranks.table(torch.tensor([mass if size >= 0 else -1.0], dtype=torch.float64, device="cpu")).flatten()
@@ -52,7 +52,7 @@ def share_of(ranks: Ranks, source: Source, samples: int | None, weights: Any) ->
 
 
 def generator_of(ranks: Ranks, seed: Generator) -> Generator:
-    """A generator for this rank, which leaves `seed` as it is: equal seeds must not draw equal samples on all ranks."""
+    """A generator for this rank, so that ranks with equal seeds draw different samples; `seed` is not advanced."""
     copy = Generator(seed.device)
     copy.set_state(seed.get_state())
     numbers = torch.randint(2**62, (ranks.size,), generator=copy, device=copy.device)

@@ -1,4 +1,4 @@
-"""Where the points begin: random samples, samples far from each other (k-means++), or random ones annealed."""
+"""Starting points: random samples, samples that are far from each other (k-means++), or annealed random samples."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ...transport.passes import chunk_elements
 from .annealing import deterministic_annealing, mass_constrained_annealing
 from .arrangement import differ, order_on_line, placed
 
-POOL = 20  # samples a point among which k-means++ chooses
-ANNEALED = 500  # samples a point on which random points are annealed, up to ANNEALED_ELEMENTS
-ANNEALED_ELEMENTS = 500_000  # samples times points beyond which there are fewer, down to POOL a point
+POOL = 20  # samples per point from which k-means++ chooses
+ANNEALED = 500  # samples per point on which random points are annealed, up to ANNEALED_ELEMENTS
+ANNEALED_ELEMENTS = 500_000  # samples times points; beyond it fewer samples are used, at least POOL per point
 ON_LINE = 400_000  # samples on the line among which points of unequal weights are placed
-REFERENCES = 1000  # samples to which distances tell who is far away
+REFERENCES = 1000  # samples to which distances are computed to find outliers
 OUTLYING = 1.5  # times the share that is trimmed: the part of them that have to be near a sample which is not
-BINS = 50  # of the line for each point, in which the density is taken to be even
-FEWEST = 5  # samples a point below which random points are not annealed: there is nothing to smooth
+BINS = 50  # bins per point on the line, in each of which the density is taken to be constant
+FEWEST = 5  # samples per point; with fewer, random points are not annealed, since there is nothing to smooth
 
 
 def check_size(size: Any) -> int:
@@ -37,8 +37,8 @@ def start_points(
 ) -> Tensor:
     """Exactly `size` starting points (size, d), drawn from the source; rows repeat if it has fewer.
 
-    `weights` are those of the points, as in `build_coreset`; only annealed starts depend on them. None of the points is
-    among the farthest samples, whose share is `trim`.
+    `weights` are the weights of the points, as in `build_coreset`; only annealed starts depend on them. The farthest
+    samples, a share `trim` of all, are not used.
     """
     check_name(init, "init", get_args(Init))
     if init == "random" and not trim:
@@ -46,7 +46,7 @@ def start_points(
     count = max(1000, POOL * size) if init == "kmeans++" else pool_size(size)
     pool = source.draw(count, generator)
     if pool.shape[1] == 1 and weights is not None and init == "annealed":
-        # Sorting is cheap, and light cells of a small part hold too little.
+        # Sorting is cheap, and in a small pool the cells of light points would hold too few samples.
         pool = source.draw(max(len(pool), ON_LINE), generator)
     if trim:
         pool = without_outliers(pool, trim, generator)
@@ -59,10 +59,10 @@ def start_points(
 
 
 def without_outliers(pool: Tensor, trim: float, generator: Generator) -> Tensor:
-    """The pool (m, d) less a share of its rows: those that have the fewest others near them.
+    """The pool (m, d) without a share `trim` of its rows, those in the regions of lowest density.
 
-    Each is judged by its distance to the k-th nearest of some rows, of which k are more than the share: outliers may
-    lie in one place, and are still fewer.
+    The criterion is the distance to the k-th nearest of some reference rows, where k exceeds the number of outliers
+    among these, so that outliers which lie close together are found too.
 
     Source: distance to a measure: Chazal, Cohen-Steiner, Merigot (2011).
     """
@@ -77,15 +77,15 @@ def without_outliers(pool: Tensor, trim: float, generator: Generator) -> Tensor:
 
 
 def pool_size(size: int) -> int:
-    """Number of samples on which points are annealed, and starts compared."""
+    """Number of samples on which points are annealed and starts are compared."""
     return max(1000, POOL * size, min(ANNEALED * size, ANNEALED_ELEMENTS // size))
 
 
 def annealed(pool: Tensor, size: int, p: float | Cost, generator: Generator, weights: Any) -> Tensor:
-    """Random rows of pool (m, d), annealed on all of them; on the line the quantiles, which are nearly optimal.
+    """Random rows of pool (m, d), annealed on the pool; on the line the quantiles, which are nearly optimal.
 
-    Rows come back as they are where there are fewer than FEWEST for each point. Of unequal weights the heavy ones go to
-    where the pool is dense, in whichever order they come; weights that points choose anneal with them.
+    With fewer than FEWEST rows per point the random rows are returned unchanged. Unequal weights are arranged so that
+    heavy points lie where the pool is dense; weights that the plan chooses are annealed too.
     """
     chosen = torch.randperm(len(pool), generator=generator, device=generator.device)[:size]
     points = repeat_to(pool[chosen.to(pool.device)], size, generator)
@@ -112,7 +112,7 @@ def annealed(pool: Tensor, size: int, p: float | Cost, generator: Generator, wei
 
 
 def quantiles(rows: Tensor, b: Tensor, p: float | Cost) -> Tensor:
-    """Of sorted rows (m, 1) those in the middle of their cells, for points of weights b (n,); (n, 1)."""
+    """The rows in the middle of the cells of points of weights b (n,), from sorted rows (m, 1); (n, 1)."""
     order = order_on_line(rows[:, 0], b, p) if differ(b) else torch.arange(len(b), device=b.device)
     points = rows.new_empty(len(b), 1)
     points[order] = middles(rows, b[order])
@@ -120,14 +120,14 @@ def quantiles(rows: Tensor, b: Tensor, p: float | Cost) -> Tensor:
 
 
 def middles(rows: Tensor, mass: Tensor) -> Tensor:
-    """Of sorted rows (m, 1) those in the middle of cells of these masses, from left to right; (n, 1)."""
+    """The rows in the middle of cells of these masses, from left to right, from sorted rows (m, 1); (n, 1)."""
     return rows[((running_sum(mass) - mass / 2) * len(rows)).long().clamp(0, len(rows) - 1)]
 
 
 def best_masses(rows: Tensor, size: int, p: float | Cost) -> Tensor:
-    """About the masses (n,) that n points on the line choose among sorted rows (m, 1), from left to right.
+    """Approximate optimal masses (n,) of n points on the line for sorted rows (m, 1), from left to right.
 
-    Where the density is f, points lie as densely as f to a power (`Cost.point_density`).
+    If f is the density of the rows, that of optimal points is proportional to a power of f (`Cost.point_density`).
 
     Source: Graf and Luschgy (2000), theorem 7.5.
     """
@@ -150,7 +150,7 @@ def best_masses(rows: Tensor, size: int, p: float | Cost) -> Tensor:
 
 
 def repeat_to(rows: Tensor, size: int, generator: Generator) -> Tensor:
-    """The rows, followed by random repetitions of them up to `size`."""
+    """The rows, followed by randomly repeated rows up to `size`."""
     missing = size - len(rows)
     if missing <= 0:
         return rows[:size]
@@ -159,9 +159,9 @@ def repeat_to(rows: Tensor, size: int, generator: Generator) -> Tensor:
 
 
 def separated(points: Tensor, generator: Generator) -> Tensor:
-    """The points, with copies of equal ones moved apart by a thousandth of the spread.
+    """The points, with equal ones separated by noise of a thousandth of the spread.
 
-    Equal points have equal gradients and would never part, although any small difference lets them share the cell.
+    Equal points have equal gradients and would never separate; any small difference lets them divide their cell.
     """
     _, group, count = torch.unique(points, dim=0, return_inverse=True, return_counts=True)
     twin = count[group] > 1

@@ -1,10 +1,11 @@
-"""Points of chosen weights that are of little use go to where another point is worth more.
+"""Relocation of points whose weights the plan chooses: from where they gain little to where they gain more.
 
     x (n, d) points, y (m, d) samples, a (m,) weights      c_k, s_k costs of sample k at its nearest two points
 
-Points that choose their weights may share a place, or halve a small group, and no step to the centres parts them. What
-is lost without point i is the sum of a_k (s_k - c_k) over its cell; what a further point at z brings is the sum of
-a_k (c_k - c(y_k, z)) where that is positive. Where the second is more, a point moves; the descent that follows decides.
+With chosen weights several points may share one place or one small group, and no step to the centres separates them.
+Removing point i costs the sum of a_k (s_k - c_k) over its cell; a new point at z gains the sum of a_k (c_k - c(y_k, z))
+where that is positive. If the gain exceeds the loss, point i moves to z, and is kept there if a short descent confirms
+the gain.
 
 Source: swaps of centres: Kanungo et al. (2004), a local search for k-means.
 """
@@ -20,15 +21,15 @@ from ...transport.passes import chunk_elements
 from ..algorithms import Objective, fixed_point
 
 STEPS = 5  # of the descent after which two sets of points are compared
-CANDIDATES = 2  # places for each point that are looked at, drawn by what samples cost
-AT_ONCE = 0.1  # part of the points that move together, at most
-HOPE = 2.0  # times as much is often gained once points have moved on to the centres
+CANDIDATES = 2  # candidate places per point, drawn with probability proportional to the cost of samples
+AT_ONCE = 0.1  # maximum share of the points that move in one round
+HOPE = 2.0  # factor on the estimated gain: the descent to the centres often doubles it
 
 
 def descended(
     points: Tensor, objective: Objective, samples: Tensor, sample_weights: Tensor | None = None
 ) -> tuple[float, Tensor]:
-    """The lowest value of STEPS steps on samples (m, d), and the points (n, d) that go with it."""
+    """The lowest value in STEPS steps on samples (m, d), and its points (n, d)."""
     tolerance = fixed_point.LOOSEST
     state = fixed_point.init(points, tolerance)
     for _ in range(STEPS):
@@ -77,7 +78,7 @@ def _moves(
     found = [cost.pairwise(block, x).topk(2, dim=1, largest=False) for block in torch.split(y, rows)]
     cell = torch.cat([two.indices[:, 0] for two in found])
     nearest, second = torch.cat([two.values for two in found]).clamp(min=0).unbind(1)
-    if trim:  # whoever is left out gains nothing by another point
+    if trim:  # unmatched samples gain nothing from another point
         order = nearest.argsort(stable=True)
         weights[order] *= running_sum(weights[order]) <= 1 - trim
     lost = mass_by_cell(cell, weights * (second - nearest), n)

@@ -1,7 +1,7 @@
-"""Several starts, of which the best is kept: they are compared after a few cheap steps on the same part of the samples.
+"""Restarts: several starts are compared after a few cheap steps on the same part of the samples; the best is kept.
 
-Another start ends in another local minimum. Few points have few minima, some of them per cents apart, and starting
-again is cheap; many points have many minima that hardly differ, and one start is as good as the best of several.
+Different starts end in different local minima. With few points the minima differ by up to some per cent, and a restart
+is cheap; with many points the minima hardly differ, and one start is as good as the best of several.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from .relocation import descended, relocated
 
 POINTS = 100  # of all starts together, by default: 100 // n starts of n points
 MOST = 8  # starts by default, however few their points
-RELOCATIONS = 20  # rounds, at most, in which points of chosen weights move to better places
-LEAST_GAIN = 2e-3  # of the value, by a round; after one that gains less there is none
+RELOCATIONS = 20  # maximum number of rounds in which points of chosen weights are relocated
+LEAST_GAIN = 2e-3  # relative gain of a round; a round that gains less is the last
 VALUE = itemgetter(0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """How a build begins.
+    """The starting points of a build.
 
     Raises:
-        ValueError: `restarts` is no positive number, or above 1 with given points.
+        ValueError: `restarts` is not a positive integer, or is above 1 with given points.
     """
 
     init: Any  # name of a kind of start, or (n, d) points
@@ -56,9 +56,9 @@ class Start:
             )
 
     def draw(self, source: Source, generator: Generator) -> tuple[Tensor, Any]:
-        """Points (n, d), float32 or float64, no two equal if the source allows it; and their weights.
+        """Points (n, d), float32 or float64, all different if the source allows it; and their weights.
 
-        These are (n,), of sum 1, or as they were given where each transport chooses them.
+        The weights are (n,), of sum 1, or as given if each transport chooses them.
         """
         if isinstance(self.init, str):
             alone = self._count() == 1 and not (self.init == "annealed" and is_choice(self.weights))
@@ -72,7 +72,7 @@ class Start:
         return points, self._weights(points.device)
 
     def _weights(self, device: torch.device) -> Any:
-        as_marginals(self.weights, self.size, "weights")  # what cannot be used is refused
+        as_marginals(self.weights, self.size, "weights")  # raises ValueError for invalid weights
         return self.weights if is_choice(self.weights) else normalised(self.weights, self.size, "weights", device)
 
     def _count(self) -> int:
@@ -83,7 +83,7 @@ class Start:
         return _floating(points, generator)
 
     def _best(self, source: Source, generator: Generator) -> Tensor:
-        """The start from which the value is lowest after a few steps on a part of the source, as it is after them."""
+        """The points, after a few steps on a part of the source, of the start with the lowest value there."""
         pool = source.draw(pool_size(self.size), generator)
         b = self._weights(pool.device)
         unequal = not is_choice(b) and differ(b)
@@ -95,7 +95,7 @@ class Start:
         )
         if is_choice(b):
             return self._of_chosen_weights(value, best, b, pool, generator)
-        while self.init == "annealed" and unequal:  # cells that have moved show better where which weight belongs
+        while self.init == "annealed" and unequal:  # after the cells have moved, weights can be arranged better
             trial, points = self._after_steps(placed(best, b, pool.to(best), self.p), b, pool)
             if not trial < value:
                 break
@@ -103,7 +103,7 @@ class Start:
         return best
 
     def _of_chosen_weights(self, value: float, best: Tensor, b: Any, pool: Tensor, generator: Generator) -> Tensor:
-        """The best start, or where the value is lower, what it becomes when points of little use move."""
+        """The best start, or the points after relocation if their value is lower."""
         free, rows = self._objective(FREE), pool.to(best)
         nearest, points = (value, best) if b == FREE else descended(best, free, rows)
         points = relocated(points, nearest, free, rows, None, generator, rounds=RELOCATIONS, least_gain=LEAST_GAIN)
@@ -121,7 +121,7 @@ class Start:
 
 
 def default_restarts(size: int) -> int:
-    """How many annealed starts are compared where nobody says how many."""
+    """Default number of annealed starts."""
     return max(1, min(MOST, POINTS // size))
 
 

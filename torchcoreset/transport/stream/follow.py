@@ -45,9 +45,9 @@ class StreamStatus(enum.Enum):
 
 _REMEDIES = {
     StreamStatus.WARMING_UP: "Pass more batches: values are lower bounds, and gradients are still rough.",
-    StreamStatus.TRACKING: "Nothing to do: the masses of the cells agree with the weights up to the noise of the batches.",
-    StreamStatus.LAGGING: "The points move faster than the potential follows, or the stream has changed: it now adapts "
-    "faster; if this lasts, lower the learning rate, use larger batches, or set `forgetting`.",
+    StreamStatus.TRACKING: "Nothing to do: the masses of the cells agree with the weights up to noise.",
+    StreamStatus.LAGGING: "The points move faster than the potential follows, or the stream has changed. The potential "
+    "adapts faster now; if this lasts, lower the learning rate, use larger batches, or set `forgetting`.",
     StreamStatus.DRIFTING: "The stream's distribution has moved and the potential follows it. Shuffle the data if it "
     "should not move; if it moves all the time, set `forgetting` to the minimum weight of a batch.",
 }
