@@ -261,7 +261,7 @@ class Solver:
         rounds = FEW_ROUNDS if self.accept_near_optimal else ROUNDS
         for round_ in range(rounds):
             gap = self.gap
-            if round_:  # who may move is better known from margins that are not bounds any more
+            if round_:  # exact margins show better than bounds of them which samples may move
                 cells = self.evaluate(cells.potential)
             v = self._balance(cells, 4**round_, 4**round_ if round_ else 0)
             if self.gap <= self.tolerance or self.steps >= self.max_steps:
@@ -471,7 +471,7 @@ class Solver:
         return torch.from_numpy(balanced.potential).to(v)
 
     def keep_plan(self, plan: Coupling, value: float) -> None:
-        """Keep the plan if it is better; what no path could move first goes to whoever lacks it."""
+        """Keep the plan if it is better; excess without a path is first moved by the north-west corner rule."""
         received = plan.column_sums()
         excess = self.engine.total(received)[0] - self.problem.b
         if float(excess.abs().max()) > 10 * MASS_TOLERANCE / len(excess):

@@ -1,9 +1,9 @@
-"""Coresets of rows: n distinct rows of the data in place of free points, chosen to lower the exact W_p^p.
+"""Coresets of rows: n distinct rows of the data instead of free points, chosen to minimise the exact W_p^p.
 
-`eligible` says which rows may be taken. `assignment` takes distinct rows near free points; `medoids` moves each of them
-to the best row of its cell; `prices` bounds and estimates what every swap of a chosen row for another would lead to, in
-one pass over samples and candidates, and `screen` recognises those that cannot pay. `search` puts them together: a
-`State`, `init` and `step` as the outer algorithms have them.
+`eligible` determines which rows may be chosen. `assignment` finds distinct rows near free points; `medoids` moves each
+of them to the best row of its cell; `prices` bounds and estimates the value after every swap of a chosen row for
+another, in one pass over samples and candidates, and `screen` rules out swaps that cannot lower the value. `search`
+combines them, with a `State`, `init` and `step` like the outer algorithms.
 """
 
 from . import search

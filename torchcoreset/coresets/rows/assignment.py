@@ -2,8 +2,8 @@
 
     c_ij cost (n, m), n <= m      u_i, w_j duals, u_i + w_j <= c_ij, with equality where i is assigned to j
 
-Costs are asked for one row at a time, so that they never have to be held: most rows take their cheapest column, and
-only those that find it taken need a path.
+Costs are computed one row at a time and never stored: most rows get their cheapest column, and only rows whose
+cheapest column is taken need a path.
 
 Source: Jonker, Volgenant (1987); in the form of Crouse (2016), which takes n < m.
 """

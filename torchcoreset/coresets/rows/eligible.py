@@ -1,4 +1,4 @@
-"""Which rows may be taken, and which have to be: row numbers of the source against the samples in memory."""
+"""Which rows may be chosen and which have to be: row numbers of the source, mapped to the samples in memory."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class Eligible:
 
 @dataclass(frozen=True)
 class RowChoice:
-    """What was asked of the rows."""
+    """The arguments `keep` and `exclude` of a build of rows."""
 
     keep: Tensor  # (k,) numbers of rows that have to be taken
     exclude: Tensor  # (e,) numbers of rows that must not be
 
     @classmethod
     def of(cls, rows: bool, keep: Any, exclude: Any) -> RowChoice | None:
-        """From the arguments of a build; None where points are free.
+        """From the arguments of a build; None if points are free.
 
         Raises:
-            ValueError: `keep` or `exclude` without `rows`, no row numbers, or a row in both.
+            ValueError: `keep` or `exclude` without `rows`, values that are not row numbers, or a row in both.
         """
         if not isinstance(rows, bool):
             raise ValueError(f"rows: got {type(rows).__name__}; expected True or False. Rows to take go into keep.")
@@ -52,10 +52,10 @@ class RowChoice:
         return cls(keep, exclude)
 
     def check(self, numbers: Tensor | None, rows: int | None) -> Tensor:
-        """The row numbers (m,) of the samples in memory, of a source of so many rows or None.
+        """Check the row numbers (m,) of the samples in memory; the source has a known number of rows or None.
 
         Raises:
-            ValueError: the source has none, or one that has to be taken or not is not among them.
+            ValueError: the source has no row numbers, or a row of `keep` or `exclude` is not in memory.
         """
         if numbers is None:
             raise ValueError(
@@ -75,11 +75,11 @@ class RowChoice:
     def among(self, loaded: LoadedSamples, size: int) -> Eligible:
         """Which samples may become one of `size` rows.
 
-        Rows of weight zero are no part of the distribution and are taken only if they are kept. Of a row that was
-        drawn more than once, the first sample stands for it.
+        Rows of weight zero are not part of the distribution and are chosen only if they are in `keep`. A row that was
+        drawn more than once is represented by its first sample.
 
         Raises:
-            ValueError: as in `check`; fewer rows may be taken than `size`, or more have to be.
+            ValueError: as in `check`; fewer than `size` rows may be chosen, or more have to be.
         """
         numbers = self.check(loaded.numbers, loaded.read.size)
         if len(self.keep) > size:

@@ -1,8 +1,8 @@
-"""Each chosen row moves to the best row of its cell under a plan: its medoid.
+"""Medoid steps: each chosen row is replaced by the best row of its cell under a plan, its medoid.
 
     pi plan      M_i(k) = sum_l pi_li c(y_l, y_k), the cost of cell i with its point on row k
 
-The plan stays feasible, so that W_p^p falls by what the sum of M_i falls, at least.
+The plan stays feasible, so W_p^p decreases at least as much as the sum of M_i.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ELEMENTS = 1 << 22  # of a block of costs between the samples of a cell and thes
 def medoids(
     rows: Tensor, movable: Tensor, centres: Tensor, y: Tensor, plan: Coupling, allowed: Tensor, cost: Cost
 ) -> Tensor:
-    """The rows (n,), those that gain by it moved to the best row of their cell; all stay different.
+    """The rows (n,) after each has moved to the best row of its cell if that is better; all stay different.
 
     Args:
         rows: (n,) chosen rows, places in y.

@@ -1,4 +1,4 @@
-"""What every swap of a chosen row for another would lead to: a lower bound and an estimate of W_p^p, in one pass.
+"""Prices of swaps: a lower bound and an estimate of W_p^p after every swap of a chosen row for another, in one pass.
 
     x (n, d) chosen rows, b (n,), v (n,) potential      y (m, d) samples, a (m,)      k candidate rows
     f_l = min_j c_lj - v_j, g_l the second least      w_k potential of a candidate, u_lk = c_lk - f_l - w_k
@@ -37,7 +37,7 @@ RIDGE = 1e-3  # of the largest entry of the Hessian: makes a shift between clust
 
 @dataclass(frozen=True)
 class Cells:
-    """Where samples go with the rows chosen, and where they would go without the first of them."""
+    """The nearest and second nearest chosen row of each sample."""
 
     first: Tensor  # (m,) f, least c - v
     second: Tensor  # (m,) g, second least; infinite where n = 1

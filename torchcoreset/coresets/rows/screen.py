@@ -1,10 +1,11 @@
-"""Swaps that cannot pay, recognised by a few steps of dual ascent: far cheaper than to solve their transports.
+"""Screening of swaps that cannot lower the value, by a few steps of dual ascent instead of solving their transports.
 
     c (m, n) costs of the chosen rows, held      v (n,) potential      D(v) semi-dual      g = b - mass of the cells
 
-Any D(v) is a lower bound of W_p^p after the swap; once it reaches the value before, the swap is out. Nearly all swaps
-that do not pay are out after one to three Newton steps (digits, Pendigits, HTRU2), at a twentieth of the time of their
-transports. The Hessian is that of a softmin between the nearest two points of each sample.
+Any D(v) is a lower bound of W_p^p after the swap; once it reaches the value before the swap, the swap is rejected.
+Nearly all swaps that do not lower the value are rejected after one to three Newton steps (digits, Pendigits, HTRU2), in
+a twentieth of the time of their transports. The Hessian is that of a softmin between the two nearest points of each
+sample.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Screen:
         return found
 
     def put(self, position: int, row: int) -> None:
-        """A swap is made."""
+        """Apply a swap."""
         self._costs[:, position] = self._cost.pairwise(self._y, self._y[row : row + 1])[:, 0].cpu().numpy()
 
     def _ascend(self, v: Floats, target: float) -> tuple[float, Floats]:

@@ -2,10 +2,10 @@
 
     S chosen rows, F(S) = W_p^p(S, samples)
 
-Every transport that decides is solved exactly to its bounds: a move is taken if the upper bound of the new F lies below
-the lower bound of the old one, so that F never rises. Swaps are tried in the order of their estimates, and those whose
-lower bound does not lie below F are not tried. The search ends where no chosen row gains by moving within its cell, and
-none of the TRIES most promising swaps lowers F: a local optimum as far as these swaps show it.
+Decisions use the bounds of solved transports: a move is accepted if the upper bound of the new F is less than the
+lower bound of the old one, so F never increases. Swaps are tried in the order of their estimates; those whose lower
+bound is not below F are skipped. The search ends when no chosen row can improve within its cell and none of the TRIES
+most promising swaps lowers F: a local optimum with respect to these swaps.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class State:
     found: Transport | None = field(default=None, repr=False)  # of these rows; None where it has to be solved
 
     def record(self) -> dict[str, Any]:
-        """All of it but the transport, for a run that goes on later."""
+        """The state without the transport, for a run that is resumed later."""
         return {name: value for name, value in vars(self).items() if name != "found"}
 
     def resumed(self, record: Mapping[str, Any]) -> State:
@@ -225,7 +225,7 @@ class _Search:
 
 
 def _centred(samples: Tensor, points: Tensor, cost: Cost) -> tuple[Tensor, Tensor]:
-    """Samples and points in float64, less the median of the samples: an offset would eat the digits of squares."""
+    """Samples and points in float64, less the median of the samples: an offset would cost digits of the squares."""
     y = samples.double()
     if not cost.by_products:
         return y, points.double()

@@ -1,4 +1,4 @@
-"""Starts by deterministic annealing: points move by a smoothed plan, whose smoothing falls slowly.
+"""Starting points by deterministic annealing: points move by a smoothed plan while its smoothing decreases slowly.
 
     x (n, d) points, b (n,) their weights      y (m, d) samples      v (n,) potential      c cost
     eta smoothing      pi (m, n) plan, pi_ki = softmax_i((v_i - c_ki) / eta + log b_i) / m
@@ -41,9 +41,9 @@ Bounds = tuple[float, float]  # of a mass
 
 
 def deterministic_annealing(x: Tensor, b: Tensor, y: Tensor, p: float | Cost, generator: Generator) -> Tensor:
-    """Better starting points than x (n, d), for equally weighted samples y (m, d) in the dtype of x.
+    """Starting points improved from x (n, d), for equally weighted samples y (m, d) in the dtype of x.
 
-    Points of weight zero stay, and all do if every sample lies on a point. The generator gives the noise.
+    Points of weight zero do not move, and none do if every sample lies on a point. The generator is for the noise.
     """
     return _in_few_dimensions(x, b, y, as_cost(p), generator, None)
 
@@ -51,9 +51,9 @@ def deterministic_annealing(x: Tensor, b: Tensor, y: Tensor, p: float | Cost, ge
 def mass_constrained_annealing(
     x: Tensor, b: Tensor, y: Tensor, p: float | Cost, generator: Generator, bounds: Bounds = (0.0, math.inf)
 ) -> Tensor:
-    """The same for points that choose their mass: b only says which of them have any.
+    """The same for points of chosen mass: b only marks the points that may have mass.
 
-    `bounds` are those of a mass, in mean masses.
+    `bounds` are lower and upper bound of a mass, in units of the mean mass.
 
     Source: mass-constrained annealing: Rose (1998), section III; here with bounds.
     """

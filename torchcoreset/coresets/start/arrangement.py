@@ -1,10 +1,10 @@
-"""Which of unequal weights goes to which place: heavy points belong where the distribution is dense.
+"""Arrangement of unequal weights: heavy points are placed where the distribution is dense.
 
     x (n, d) points, b (n,) their weights      y (m, d) samples
 
-Points descend to a local minimum near their start and hardly ever pass each other. So places are found first, for
-points of free mass, and the weights are given to them in the order of that mass. On the line, where the plan is known
-in advance, pairs of weights are exchanged as long as that lowers the cost.
+Points descend to a local minimum near their start and rarely pass each other. Therefore positions are computed first,
+for points of free mass, and the weights are assigned to them in the order of that mass. On the line, where the plan is
+known in advance, pairs of weights are exchanged as long as that lowers the cost.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ ENOUGH = 1e-3  # of the cost, by another order than the one given, which is kept
 
 
 def differ(weights: Tensor) -> bool:
-    """Whether the weights (n,) of those points that have any are unequal."""
+    """Whether the positive weights among (n,) are unequal."""
     used = weights[weights > 0]
     return bool((used != used[0]).any())
 
 
 def placed(x: Tensor, b: Tensor, y: Tensor, p: float | Cost) -> Tensor:
-    """The same points in another order: the heavier its weight, the more samples are nearest to a point.
+    """The points reordered so that heavier points are those with more samples nearest to them.
 
-    Points of weight zero stay.
+    Points of weight zero keep their place.
     """
     used = (b > 0).nonzero()[:, 0]
     z = x[used]
@@ -47,11 +47,11 @@ def placed(x: Tensor, b: Tensor, y: Tensor, p: float | Cost) -> Tensor:
 
 
 def order_on_line(y: Tensor, b: Tensor, p: float | Cost) -> Tensor:
-    """In which order points of these weights should lie along sorted samples y (m,), (n,) int64: the leftmost first.
+    """Order (n,) int64 in which points of these weights should lie along sorted samples y (m,), leftmost first.
 
     The heaviest weights begin in the narrowest of n intervals that hold equally many samples, and pairs not too far
     from each other are exchanged while that lowers the cost: exactly that where medians or means are the best places,
-    and that of squared distances elsewhere. Where no order is better than the one given, that is kept.
+    and that of squared distances elsewhere. Where no order is better than the one given, the given order is kept.
     """
     n, m = len(b), len(y)
     rows = y.double() - y[m // 2]

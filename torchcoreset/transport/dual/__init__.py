@@ -1,7 +1,7 @@
-"""Newton on the semi-dual: from nothing to a potential that is nearly the best.
+"""Newton on the semi-dual: from a cold start to a nearly optimal potential.
 
-`newton` anneals the smoothing, with directions from `hessian`; `coarse_to_fine` begins with few points, `start` with a
-flow where Newton would be lost; on the `line` sorting solves the problem.
+`newton` anneals the smoothing, with directions from `hessian`; `coarse_to_fine` begins with few points, and `start`
+with a flow if Newton would not converge; on the `line` sorting solves the problem.
 """
 
 from .coarse_to_fine import COARSE, LEAST_SAMPLES, coarse_potential, coarse_sample

@@ -30,7 +30,7 @@ PASSING = 3.0
 
 
 class Curvature(ABC):
-    """A Hessian that can be solved with."""
+    """A Hessian with which linear systems can be solved."""
 
     eta: float
 
@@ -162,7 +162,7 @@ class Factorised(Curvature):
 
 
 def _positive(diagonal: Tensor, least: Tensor) -> Tensor:
-    """A diagonal (n,) with its finite, positive numbers, and else the largest of those, so that nobody is sent far."""
+    """A diagonal (n,) with its finite, positive numbers, and else the largest of those, which bounds the steps."""
     sound = torch.where(diagonal.isfinite(), diagonal, least)
     sound = torch.where(sound.isfinite() & (sound > 0), sound, 0.0)
     largest = sound.max()

@@ -1,4 +1,4 @@
-"""Min-cost flow on the Laguerre cells: the excess of some is sent to those that lack mass, along cheapest paths.
+"""Min-cost flow on the Laguerre cells: excess mass is sent to cells that lack mass, along cheapest paths.
 
 `network_simplex` is the solver, over all costs or the lists that `candidate_arcs` makes. Only samples near the boundary
 of their cell take part (`boundary`). Mass that finds no path is moved by the north-west corner rule.

@@ -1,4 +1,4 @@
-"""Mass that no path could move: shared by the north-west corner rule."""
+"""The north-west corner rule, for mass that no path of the flow could move."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .network_simplex import Floats, Ints
 def north_west_corner(
     rows: Ints, cols: Ints, mass: Floats, excess: Floats, along: tuple[Floats, Floats] | None = None
 ) -> tuple[Ints, Ints, Floats]:
-    """A plan whose column sums are the point weights: excess goes to whichever cell lacks mass; not optimal.
+    """A plan whose column sums are the point weights: excess goes to cells that lack mass; not optimal.
 
     Args:
         rows, cols, mass: (entries,) a plan; of each cell the first entries leave.

@@ -29,7 +29,7 @@ from .group import Ranks
 class Shard(Problem):
     """A rank's part of a problem. Weights `a` are those in the union, so they sum to the rank's share."""
 
-    ranks: Ranks  # who holds the other parts
+    ranks: Ranks  # the ranks that hold the other parts
     counts: tuple[int, ...]  # number of samples on each rank
     square_norm: float  # mean square of the norm of a sample, over all of them
     square_weight: float  # sum of the squares of all sample weights

@@ -1,8 +1,8 @@
-"""The running potential of a stream: one batch at a time, each measured at the potential of those before it.
+"""The running potential of a stream: one batch at a time, each evaluated at the potential of the previous batches.
 
-`state` is what is remembered, `batch` what a batch shows of it, `update` how the potential follows; `boundaries` moves
-it with the points, `ties` shares samples that several points want equally, `drift` tells whether the stream changed.
-`follow` is the way in.
+`state` is the state of the stream, `batch` evaluates a batch at it, and `update` updates it; `boundaries` moves the
+potential with the points, `ties` shares samples that are equally near to several points, and `drift` detects changes of
+the stream. `follow` is the entry point.
 """
 
 from .follow import MEMORY_DIMENSIONS, Followed, Memory, Seen, StreamStatus, StreamTransport, follow, see

@@ -1,4 +1,4 @@
-"""Whether the distribution behind a stream has moved, whatever the points do.
+"""A test for changes of the distribution of a stream, which does not depend on the points.
 
     y (m, d) a batch, a (m,)      f (m, 2 d) features of its samples: y - o and its square, o the first batch's mean
 

@@ -1,4 +1,4 @@
-"""What is remembered of a stream: a running potential and its curvature."""
+"""The state of a stream: a running potential and its curvature."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Counters(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class StreamState:
-    """What is remembered of a stream: float64 tensors, which are replaced and never written to."""
+    """The state of a stream: float64 tensors, which are replaced and never written to."""
 
     potential: Tensor  # (n,) v, centred
     curvature: Tensor  # (n, n) running average of gram / eta, with max(b, q) / eta on the diagonal

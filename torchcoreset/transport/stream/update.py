@@ -3,8 +3,8 @@
     x (n, d) points, b (n,)      y (m, d) a batch, a (m,)      v (n,) potential      q (n,) mass of the batch's cells
     H (n, n) running average of gram / eta      eta smoothing of the curvature      age batches that are remembered
 
-Each batch is measured at the potential of those before it, where its value and gradients are unbiased estimates of
-those of D(v) <= W_p^p. Then it moves the potential by v += 3 / (age + 2) H^-1 (b - q).
+Each batch is evaluated at the potential of the previous batches, where its value and gradients are unbiased estimates
+of those of D(v) <= W_p^p. Then the potential is updated by v += 3 / (age + 2) H^-1 (b - q).
 
 Only the curvature is smoothed: the cells are hard, so the limit is the potential of the exact problem. Where atoms lie
 on boundaries (`ties`), samples are shared within a tolerance that shrinks with the gain, and eta grows whenever the
