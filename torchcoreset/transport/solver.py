@@ -1,14 +1,14 @@
-"""The way from points and samples to an optimal plan: eps_scaling on subsamples, correct on all samples, balance.
+"""The solver: from points and samples to an optimal plan by eps_scaling on subsamples, correct on all, and balance.
 
     v (n,) potential      g (n,) gradient b - mass of the cells      D(v) semi-dual
 
 1. Coarse: Newton with shrinking smoothing carries v most of the way, on few points, then on all with 5 n, 20 n and
    100 n samples; a potential of nearby points is blurred and annealed, or taken as it is.
-2. Fine: a few passes over all samples; the gradient is theirs, the curvature that of the last subsample, which learns
-   from each step. After the first of them only samples that may have left their cell are looked at.
-3. Balance: what the cells hold too much or too little of is moved explicitly, which gives a feasible plan.
+2. Fine: a few passes over all samples; the gradient is theirs, the curvature that of the last subsample, corrected
+   by each step. After the first pass only samples that may have left their cell are evaluated.
+3. Balance: excess mass of the cells is moved explicitly, which gives a feasible plan.
 
-Where samples are few, or few a point, all of it is left to the flow, on the costs of all pairs.
+With few samples in total or per point, the flow alone solves the problem, on the costs of all pairs.
 
 Each pass over all samples yields a lower bound D(v), each plan an upper bound, and the loop ends when they meet.
 """
@@ -413,7 +413,7 @@ class Solver:
             correction.learn(direction, trial.mass - cells.mass)
             if rise > 0:
                 cells = trial
-                if rise <= REST * lacking and self._few(cells):  # a few points that it has wrong may promise for ever
+                if rise <= REST * lacking and self._few(cells):  # few wrong points may predict a rise without end
                     break
             if rise < GOOD_RISE * expected_rise:
                 trust = min(trust, float(direction.abs().max()) / correction.eta) / TRUST_CUT

@@ -40,20 +40,20 @@ State = TypeVar("State", bound=AlgorithmState)
 class Run:
     """A run of one or several algorithms, one after another, with one history."""
 
-    steps: int  # most steps of all of them together
-    tolerance: float  # relative change of the value that counts as none
+    steps: int  # maximum number of steps of all algorithms together
+    tolerance: float  # relative change of the value below which it has settled
     progress: ProgressBar  # shows value and gap of each step
-    generator: Generator  # of all that is drawn
-    settings: Mapping[str, Any]  # what a run that goes on has to have in common with the earlier one
+    generator: Generator  # of all random draws
+    settings: Mapping[str, Any]  # arguments that have to be the same in a run that resumes this one
     callback: Callable[[Step], None] | None = None  # called after each step with its `Step`, points included
-    checkpoint: Callable[[dict[str, Any]], None] | None = None  # gets a record of the run once begun, and each step
-    earlier: Mapping[str, Any] | None = None  # such a record, of a run that goes on here
+    checkpoint: Callable[[dict[str, Any]], None] | None = None  # gets a record at the start and after each step
+    earlier: Mapping[str, Any] | None = None  # the record of the run that is resumed
     history: list[Step] = field(default_factory=list)  # the steps so far; of an earlier run the last ones
     status: Status = Status.MAX_STEPS  # of the last algorithm
-    began: float = field(default_factory=time.perf_counter)  # when, in the seconds of `time.perf_counter`
-    _first_steps: dict[int, int] = field(default_factory=dict)  # of each algorithm, by its place
-    _statuses: dict[int, str] = field(default_factory=dict)  # of the algorithms that have ended
-    _drawn: Tensor | None = None  # state of the generator once the start was drawn
+    began: float = field(default_factory=time.perf_counter)  # time of the start, by `time.perf_counter`
+    _first_steps: dict[int, int] = field(default_factory=dict)  # first step of each algorithm, by its place
+    _statuses: dict[int, str] = field(default_factory=dict)  # status of each algorithm that has ended, by its place
+    _drawn: Tensor | None = None  # state of the generator after the start was drawn
 
     def __post_init__(self) -> None:
         check_callables(callback=self.callback, checkpoint=self.checkpoint)

@@ -27,7 +27,7 @@ from .medoids import medoids
 from .prices import ELEMENTS, cells_of, inverse_hessian, swap_prices
 from .screen import MOST, Screen
 
-GAP = 1e-5  # relative, of each transport: moves that gain less are not seen
+GAP = 1e-5  # relative gap of each transport: smaller gains are not detected
 TRIES = 250  # swaps that fail one after another, after which a round that has made none ends
 SOLVED = 8  # for how many of these a swap counts whose transport was solved in vain: as long as it takes, about
 STALE = 50  # the same once a swap was made: the estimates are those of the rows before

@@ -2,7 +2,7 @@
 
     H (n, n) minus the Hessian, (diag - gram) / eta      g (n,) gradient      H^-1 g direction
 
-H is a graph Laplacian in which two points are joined by the samples that both of them want. Kept in float64, with the
+H is a graph Laplacian in which two points are joined by the samples undecided between them. Kept in float64, with the
 diagonal taken as the row sums of the off-diagonal part, it is positive semi-definite whatever the rounding. It is
 factorised where its n x n numbers are at hand, and else solved by conjugate gradients.
 """

@@ -1,4 +1,4 @@
-"""The samples offered to a balance: those near the boundary of their cell, and those that a starved cell wants.
+"""The samples that may move in a balance: those near the boundary of their cell, and those nearest to a starved cell.
 
     i cells (n)      k samples (m)      margin_k what sample k loses by leaving its cell for the second nearest point
 

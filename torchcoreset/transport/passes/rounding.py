@@ -74,7 +74,7 @@ def unresolved(problem: Problem, mean: float, part: float = HIDDEN, dtype: torch
     """Whether expanded squares, in this or another dtype, err by more than a part of a mean cost like this."""
     u, d = unit_roundoff(dtype or problem.x.dtype), problem.x.shape[1]
     most = problem.cost.expansion_limit(mean, part, d, u)
-    return bool(d * problem.largest**2 > most and problem.square > most)  # the first is free, hardly ever so large
+    return bool(d * problem.largest**2 > most and problem.square > most)  # the first test is free and rarely passes
 
 
 def doubtful_by_differences(

@@ -109,7 +109,7 @@ def _equal(y: Tensor, count: int) -> int:
 
 
 def _keys(y: Tensor) -> Tensor:
-    """A number for each row, (m,) int64: the same for equal rows, and hardly ever for others."""
+    """A hash of each row, (m,) int64: the same for equal rows, and rarely for unequal ones."""
     words = y.shape[1] * y.element_size() // 4
     generator = torch.Generator().manual_seed(0)
     factors = torch.randint(2**62, (words,), generator=generator, device="cpu").mul_(2).add_(1).to(y.device)

@@ -282,7 +282,7 @@ def _followed(b: Tensor, v: Tensor, cells: BatchCells, memory: Memory, is_new: b
         value=value,
         estimate=value if first else now.mean,
         standard_error=math.inf if first else math.sqrt(variance * now.mean_noise),
-        potential=v.clone() if first else v,  # what is remembered is handed to nobody
+        potential=v.clone() if first else v,  # the state is not shared with the caller
         transform=cells.transform,
         assignment=cells.cell,
         cell_mass=cells.mass,

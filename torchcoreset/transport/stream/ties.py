@@ -1,4 +1,4 @@
-"""Samples that several points want equally: shared among them as a plan would share them.
+"""Ties: samples that are equally near to several points, shared among them as in an optimal plan.
 
     y (m, d) samples, a (m,)      x (n, d) points, b (n,)      v (n,) potential      tie_tolerance, of the cost
 
@@ -55,7 +55,7 @@ def shared(engine: Engine, v: Tensor, tie_tolerance: float) -> tuple[LaguerreCel
 
 def distinct(rows: Tensor) -> tuple[Tensor, Tensor]:
     """One number of each kind of row (g,) and the kind of each row (k,); rows (k, d) of one kind are equal."""
-    # Equal rows have equal projections, and unequal ones hardly ever: sorting numbers is faster than sorting rows.
+    # Equal rows have equal projections, unequal ones rarely: sorting numbers is faster than sorting rows.
     direction = torch.arange(1, rows.shape[1] + 1, dtype=torch.float64, device=rows.device).sqrt_()
     projected = (rows.double() * direction).sum(1)
     _, kind = torch.unique(projected, return_inverse=True)
