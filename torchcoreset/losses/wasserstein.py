@@ -192,7 +192,7 @@ def as_pair(call: str, points: Any, samples: Any, point_weights: Any, sample_wei
     if is_batch(x, y):
         name, rows = ("points", x) if is_batch(x, x) else ("samples", y)
         raise ValueError(
-            f"{name}: got shape {tuple(rows.shape)}; expected (rows, dimension), for {call} takes one pair of clouds. "
+            f"{name}: got shape {tuple(rows.shape)}; expected (rows, dimension): {call} takes one pair of clouds. "
             "Flatten images with .flatten(1); for a batch of clouds, loop over the pairs or use `wasserstein`, which "
             "takes batches."
         )

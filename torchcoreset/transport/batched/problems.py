@@ -69,7 +69,7 @@ def refuse_group(group: Any) -> None:
     """Raise ValueError for a batch with a process group."""
     if group is not None:
         raise ValueError(
-            f"group: got {group!r} with a batch of clouds; expected None, for ranks share the samples of one pair. "
+            f"group: got {group!r} with a batch of clouds; expected None: a group shares the samples of one pair. "
             "Call once for each pair, or give every rank its own pairs and leave group out."
         )
 

@@ -82,25 +82,25 @@ def problem_on(
     state: Tensor | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> tuple[Problem, Seen | None]:
-    """The checked problem of this process alone, or this rank's part of the one that all ranks hold together.
+    """The checked problem of this process, or this rank's part of the problem of all ranks.
 
     Args:
         ranks: None for this process alone.
-        call: which of `CALLS` this belongs to.
-        points, samples, p, point_weights, sample_weights, trim, dtype: as in `make_problem`; weights of samples are on
-            one scale on all ranks, and marginals are fixed on several.
-        look: from the checked problem of this process alone to what its samples show, whose means travel in the message
-            that all calls begin with; None on all ranks or on none.
-        state: (k,) what has been remembered from earlier calls, such as a potential, and has to agree too; where
-            something is seen, it is that of what is seen.
-        settings: by name, what ranks have to agree in besides.
+        call: the name of the call, one of `CALLS`.
+        points, samples, p, point_weights, sample_weights, trim, dtype: as in `make_problem`; weights of samples have
+            one scale on all ranks, and marginals have to be fixed if there are several.
+        look: evaluates the samples of the checked problem of this process; its means are sent with the first message of
+            the call. It returns None on all ranks or on none.
+        state: (k,) state of earlier calls, such as a potential, which has to be equal on all ranks; if `look` returns a
+            result, the state of that result is compared instead.
+        settings: further values by name that have to be equal on all ranks.
 
     Returns:
-        The problem, and what was seen, with means over the samples of all ranks.
+        The problem, and the result of `look`, with means over the samples of all ranks.
 
     Raises:
-        ValueError: unusable inputs.
-        RankError: unusable inputs on another rank, or points or settings that differ between ranks.
+        ValueError: invalid inputs.
+        RankError: invalid inputs on another rank, or points or settings that differ between ranks.
     """
 
     def looked() -> tuple[Problem, Seen | None]:
