@@ -33,6 +33,8 @@ IN_WORDS = {
     "`as_source(..., features=[...])`": "--columns",
     "Pass float64 samples": "Use a file with float64 numbers",
     "weights_are='counts'": "--weights-are counts",
+    "cost=GreatCircle()": "--cost great-circle",
+    "cost=Cosine()": "--cost cosine",
 }
 FLAGS = {
     "features": "--columns",

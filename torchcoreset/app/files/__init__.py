@@ -3,11 +3,11 @@
 from .assignment import check_assignment, write_assignment
 from .checkpoint import Checkpoint
 from .coresets import CoresetFile, check_out, check_table, read_coreset, write_coreset
-from .data import as_read, header, read_table, scaling_of, units_of
+from .data import as_read, check_measurable, header, metric_for, read_table, scaling_of, units_of
 from .pictures import check_picture, save_picture
 
 __all__ = [
-    "Checkpoint", "CoresetFile", "as_read", "check_assignment",
-    "check_out", "check_picture", "check_table", "header", "read_coreset", "read_table",
+    "Checkpoint", "CoresetFile", "as_read", "check_assignment", "check_measurable",
+    "check_out", "check_picture", "check_table", "header", "metric_for", "read_coreset", "read_table",
     "save_picture", "scaling_of", "units_of", "write_assignment", "write_coreset",
 ]  # fmt: skip

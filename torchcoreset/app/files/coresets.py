@@ -88,6 +88,8 @@ def write_coreset(path: Path, held: CoresetFile) -> None:
         text = {"metadata": to_json(_described(held), indent=None)}
         if held.metadata.get("data_mark") is not None:
             text["built_on"] = held.metadata["data_mark"]
+        if held.metadata.get("cost") is not None:
+            text["cost"] = to_json(held.metadata["cost"], indent=None)  # where Coreset.load looks for it
         write_arrays(path, {"points": held.points, "weights": held.weights}, text, held.labels)
         return
     if suffix == ".csv":  # first: a process that dies in between leaves no table without it

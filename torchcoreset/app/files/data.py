@@ -8,10 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...archives import pyarrow
-from ...sources import Dialect, Roles, Scaling, Source, Table, names_of, table_of
+from ...sources import Dialect, Roles, Scaling, Source, Table, make_generator, names_of, table_of
+from ...transport.costs import Cosine, GreatCircle, Metric
 from ..outcome import note
-from ..settings import Common, DataSettings, ScaleSettings, TextSettings, UsageError
+from ..settings import Common, DataSettings, DistanceSettings, TextSettings, UsageError
 from .examples import PREFIX, example_table
+
+METRICS: dict[str, type[Metric]] = {"cosine": Cosine, "great-circle": GreatCircle}  # by the names of --cost
+CHECKED = 1 << 22  # numbers; rows of larger tables are checked when they are read: it would take a second
 
 
 def dialect_of(settings: TextSettings) -> Dialect:
@@ -23,7 +27,7 @@ def dialect_of(settings: TextSettings) -> Dialect:
         raise UsageError(in_flags(str(error))) from error
 
 
-def units_of(settings: ScaleSettings) -> Any:
+def units_of(settings: DistanceSettings) -> Any:
     """Units of the columns as `Scaling.of` takes them; None for those of the data."""
     scale = "standard" if settings.standardise and settings.scale is None else settings.scale
     if settings.standardise and scale != "standard":
@@ -36,13 +40,38 @@ def units_of(settings: ScaleSettings) -> Any:
         raise UsageError(f"--scale: got {scale!r}; expected standard, robust, whiten, or numbers a,b,c.") from None
 
 
-def scaling_of(settings: ScaleSettings, source: Source) -> Scaling | None:
+def scaling_of(settings: DistanceSettings, source: Source) -> Scaling | None:
     """The change of coordinates that the settings ask for, for rows of this source."""
     units = units_of(settings)
     try:
         return None if units is None else Scaling.of(source, units)
     except ValueError as error:
         raise UsageError(f"--{error}") from error
+
+
+def metric_for(settings: DistanceSettings) -> Metric | None:
+    """The distance that --cost names; None for the Euclidean one."""
+    if settings.cost is None:
+        return None
+    if units_of(settings) is not None:
+        flag = "--standardise" if settings.scale is None else "--scale"
+        raise UsageError(f"--cost: given with {flag}; expected one of them, for {settings.cost} has units of its own.")
+    return METRICS[settings.cost]()
+
+
+def check_measurable(table: Table, metric: Metric | None, *, quiet: bool) -> None:
+    """Raise for rows that the distance cannot measure; say which column it takes for what."""
+    if metric is None:
+        return
+    if isinstance(metric, GreatCircle) and len(table.columns) == 2:
+        latitude, longitude = table.columns
+        note(f"note: {latitude!r} is the latitude and {longitude!r} the longitude, in degrees.", quiet=quiet)
+    if table.rows * len(table.columns) > CHECKED:
+        return
+    try:
+        metric.coordinates(table.source.materialize(None, make_generator(0))[0], "DATA")
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
 
 # What the settings call the arguments of the library.

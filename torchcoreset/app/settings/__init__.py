@@ -20,11 +20,11 @@ from .commands import (
 )
 from .fields import Common, UsageError, flag_of
 from .parser import explain, flags_of, from_mapping, groups_of, names_of, parser_of
-from .table import DataSettings, ScaleSettings, TextSettings
+from .table import DataSettings, DistanceSettings, TextSettings
 
 __all__ = [
     "BoundSettings", "BuildSettings", "CertifySettings", "ChoiceSettings", "Common", "CompareSettings",
-    "CompletionSettings", "DataSettings", "DivergenceSettings", "InfoSettings", "MergeSettings", "PushSettings",
-    "RunSettings", "ScaleSettings", "SizeSettings", "TextSettings", "UsageError", "explain", "flag_of", "flags_of",
+    "CompletionSettings", "DataSettings", "DistanceSettings", "DivergenceSettings", "InfoSettings", "MergeSettings",
+    "PushSettings", "RunSettings", "SizeSettings", "TextSettings", "UsageError", "explain", "flag_of", "flags_of",
     "from_mapping", "groups_of", "names_of", "parser_of",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ...names import Algorithm, Allocation, Backend, BoundMethod, Divergence, Init, KernelName
 from .fields import Common, Writes, argument, option
-from .table import DataSettings, ScaleSettings
+from .table import DataSettings, DistanceSettings
 
 OUT = "file to write: .npz, .pt, .safetensors, .csv or .parquet"
 SEED = "of all random numbers"
@@ -38,7 +38,7 @@ class DivergenceSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuildSettings(Writes, DivergenceSettings, ChoiceSettings, ScaleSettings, DataSettings):
+class BuildSettings(Writes, DivergenceSettings, ChoiceSettings, DistanceSettings, DataSettings):
     """Settings of `build`."""
 
     size: int = option("number of points", metavar="N", short="-n")
@@ -119,7 +119,7 @@ class MergeSettings(Writes):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoundSettings(ScaleSettings, DataSettings):
+class BoundSettings(DistanceSettings, DataSettings):
     """Settings of `bound`."""
 
     size: int = option("number of points", metavar="N", short="-n")
@@ -151,7 +151,7 @@ class PushSettings(Writes, DataSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SizeSettings(Writes, ChoiceSettings, ScaleSettings, DataSettings):
+class SizeSettings(Writes, ChoiceSettings, DistanceSettings, DataSettings):
     """Settings of `size`."""
 
     epsilon: float = option("distance to reach, in the unit of the data or of --scale", metavar="W")

@@ -1,10 +1,10 @@
-"""Settings of commands that read a table: which columns, how text is read, and units for the distance."""
+"""Settings of commands that read a table: which columns, how text is read, and by which distance."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...names import DateUnit, WeightsAre
+from ...names import CostName, DateUnit, WeightsAre
 from .fields import Common, argument, option
 
 
@@ -47,11 +47,16 @@ class DataSettings(TextSettings, Common):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScaleSettings:
-    """Units of the columns for the distance."""
+class DistanceSettings:
+    """The distance between rows."""
 
     scale: str | None = option(
         "standard, robust, whiten, or numbers a,b,c, one for each column; points are put back into those of the data",
         None,
     )
     standardise: bool = option("the same as --scale standard", False)
+    cost: CostName | None = option(
+        "instead of the Euclidean distance: cosine, the chord between directions, or great-circle, in km between rows "
+        "of latitude and longitude in degrees",
+        None,
+    )

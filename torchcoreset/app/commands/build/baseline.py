@@ -51,7 +51,9 @@ def _measure(job: Job, y: Tensor, a: Tensor | None) -> Callable[[Tensor], float]
     choices, root = choices_of(job.settings), as_cost(job.p).root
 
     def distance(points: Tensor) -> float:
-        plan = tc.transport(points, y, job.p, choices["weights"], a, trim=choices["trim"], tolerance=GAP)
+        plan = tc.transport(
+            points, y, job.p, choices["weights"], a, trim=choices["trim"], tolerance=GAP, cost=job.metric
+        )
         return root(plan.value)
 
     return distance

@@ -68,7 +68,7 @@ def _alike(job: Job) -> dict[str, Any]:
 def _in_units_of_data(job: Job, coreset: tc.Coreset) -> Tensor:
     """The points of a build, (n, d)."""
     points = coreset.points.detach()
-    return points if job.settings.rows else job.undo(points)
+    return points if job.settings.rows or job.metric is not None else job.undo(points)
 
 
 def _rows_of(job: Job, rows: Tensor | None) -> dict[str, Any]:
@@ -88,6 +88,7 @@ def _plain(job: Job) -> Built:
         settings.p,
         **divergence_of(settings),
         **_alike(job),
+        cost=job.metric,
         batch_size=settings.batch_size,
         checkpoint=partial(job.checkpoint.keep, None),
         resume=job.checkpoint.classes.get(None),

@@ -16,14 +16,17 @@ import torchcoreset as tc
 
 from ....sources import Scaling, Source, Table, scaled
 from ....sources.tables import RandomAccessSource
+from ....transport.costs import Metric
 from ...choices import choices_of, divergence_of, row_numbers
 from ...files import (
     Checkpoint,
     CoresetFile,
     check_assignment,
+    check_measurable,
     check_out,
     check_picture,
     check_table,
+    metric_for,
     read_coreset,
     read_table,
     scaling_of,
@@ -53,6 +56,7 @@ class Job:
         unscaled: the same in the units of the data.
         labels: of these rows, or None.
         scaling: units of the columns for the distance, if they are not those of the data.
+        metric: the distance, if it is not the Euclidean one; at most one of the two.
         checkpoint: progress of the run.
         mark: of the run: equal for the same settings and data.
         began: when, in the seconds of `time.perf_counter`.
@@ -65,13 +69,23 @@ class Job:
     unscaled: Source
     labels: NDArray[Any] | None
     scaling: Scaling | None
+    metric: Metric | None
     checkpoint: Checkpoint
     mark: str
     began: float
 
     def undo(self, points: Tensor) -> Tensor:
-        """Points in the units of the data."""
+        """Points of the build, which are in the units of the distance, as rows in those of the data."""
+        if self.metric is not None:
+            return self.metric.rows(points)
         return points if self.scaling is None else self.scaling.undo(points)
+
+    @property
+    def unit(self) -> str | None:
+        """The unit of distances in words; None for that of the data."""
+        if self.metric is not None:
+            return self.metric.unit
+        return None if self.scaling is None else self.scaling.words
 
 
 def prepare(settings: BuildSettings) -> Job:
@@ -79,6 +93,8 @@ def prepare(settings: BuildSettings) -> Job:
     began = time.perf_counter()
     _check(settings)
     table = read_table(settings)
+    metric = metric_for(settings)
+    check_measurable(table, metric, quiet=settings.quiet)
     check_out(Path(settings.out), "--out", [*table.columns, *([] if table.label is None else [table.label])])
     source: Source = table.source
     labels = table.labels
@@ -95,13 +111,14 @@ def prepare(settings: BuildSettings) -> Job:
     resolved = {"p": p, "units": units_of(settings)}
     run |= {name: resolved[name] if name in resolved else getattr(settings, name) for name in SAME}
     # What earlier versions did not know is left out where it is not asked for, so that their runs are still known.
-    later = {"rows": settings.rows, "keep": settings.keep, "exclude": settings.exclude, **divergence_of(settings)}
+    later = {"rows": settings.rows, "keep": settings.keep, "exclude": settings.exclude, "cost": settings.cost}
+    later |= divergence_of(settings)
     run |= {name: value for name, value in later.items() if value}
     mark = hashlib.sha256(to_json(run).encode()).hexdigest()[:16]
     checkpoint = Checkpoint(checkpoint_of(settings.out), run, settings.checkpoint_every)
     if settings.resume:
         checkpoint.load()
-    return Job(settings, p, table, scaled(source, scaling), source, labels, scaling, checkpoint, mark, began)
+    return Job(settings, p, table, scaled(source, scaling), source, labels, scaling, metric, checkpoint, mark, began)
 
 
 def earlier_result(job: Job) -> CoresetFile | None:
@@ -148,6 +165,8 @@ def _check(settings: BuildSettings) -> None:
     other = [flag_of(name) for name, value in divergence_of(settings).items() if value != "wasserstein"]
     if other and settings.label is not None:
         raise UsageError(f"{', '.join(other)}: given with --label, whose builds minimise wasserstein; leave one out.")
+    if metric_for(settings) is not None:
+        _check_cost(settings)
     for flag, given, needs in (
         ("--allocation", settings.allocation != "proportional" and settings.label is None, "--label"),
         ("--rows", settings.rows and settings.algorithm == "sgd", "another --algorithm than sgd"),
@@ -167,6 +186,17 @@ def _check(settings: BuildSettings) -> None:
             "--resume to go on with it, --force to begin anew, or name another file."
         )
     refuse_existing(written)
+
+
+def _check_cost(settings: BuildSettings) -> None:
+    """Raise for what goes with the Euclidean distance only."""
+    for flag, given, instead in (
+        ("--label", settings.label is not None, "the features alone (--columns)"),
+        ("--divergence", bool(divergence_of(settings)), "the Wasserstein distance"),
+        ("--algorithm", settings.algorithm not in ("auto", "fixed_point"), "--algorithm auto"),
+    ):
+        if given:
+            raise UsageError(f"{flag}: given with --cost {settings.cost}; expected {instead}, or no --cost.")
 
 
 def _check_classes(table: Table, left: NDArray[Any]) -> None:

@@ -11,6 +11,7 @@ from torch import Tensor
 import torchcoreset as tc
 
 from ....pictures import draw_cells, draw_classes, draw_coreset
+from ....transport.costs import Metric
 from ...files import CoresetFile
 from .job import Job
 
@@ -22,6 +23,8 @@ def picture_of(job: Job, held: CoresetFile) -> Any:
     p, generator = job.p, torch.Generator().manual_seed(job.settings.seed)
     scaling = job.scaling if held.points.shape[1] > 1 else None  # one column has an axis with numbers
     coreset, note_on_units = held.coreset(scaling), f" (in {scaling.words})" if scaling is not None else ""
+    if job.metric is not None:
+        return _by_metric(job.metric, coreset, _some_rows(job, generator), held)
     labels = job.labels if coreset.points.shape[1] > 1 else None
     rows = job.source.materialize(None, generator)[0] if labels is not None else _some_rows(job, generator)
     if scaling is None:
@@ -35,6 +38,13 @@ def picture_of(job: Job, held: CoresetFile) -> Any:
         return draw_cells(coreset, rows, tc.transport(coreset.points, rows, p, coreset.weights).potential, p)
     title = f"{coreset.size} points, W{p:g} = {held.metadata['distance']:.4g}{note_on_units}"
     return draw_coreset(coreset, rows, columns=held.columns, title=title)
+
+
+def _by_metric(metric: Metric, coreset: tc.Coreset, rows: Tensor, held: CoresetFile) -> Any:
+    """Points over rows as the distance sees them, such as directions; cells are drawn of the Euclidean one only."""
+    points, rows = (metric.rows(metric.coordinates(table)) for table in (coreset.points.detach(), rows))
+    title = f"{coreset.size} points, W{held.metadata['p']:g} = {held.metadata['distance']:.4g} (in {metric.unit})"
+    return draw_coreset(tc.Coreset(points, coreset.weights), rows, columns=held.columns, title=title)
 
 
 def _some_rows(job: Job, generator: torch.Generator) -> Tensor:

@@ -31,7 +31,7 @@ def record_of(job: Job, value: float, lower: float) -> dict[str, Any]:
         "p": job.p,
         "distance": root(value),
         "bounds": [root(max(lower, 0.0)), root(value)],
-        "distance_unit": "the data's own" if job.scaling is None else job.scaling.words,
+        "distance_unit": job.unit or "the data's own",
         "seed": settings.seed,
         "algorithm": settings.algorithm,
         "data": table.name,
@@ -45,6 +45,7 @@ def record_of(job: Job, value: float, lower: float) -> dict[str, Any]:
         "row_weights_are": settings.weights_are,
         "read": as_read(settings, table),
         "scaling": None if job.scaling is None else job.scaling.to_record(),
+        "cost": None if job.metric is None else job.metric.record(),
         "hold_out": settings.hold_out or None,
         "point_weights": settings.point_weights,
         "trim": settings.trim or None,
@@ -58,7 +59,7 @@ def outcome_of(job: Job, record: dict[str, Any], converged: bool) -> Outcome:
     seconds = time.perf_counter() - job.began
     low, high = record["bounds"]
     columns = "column" if record["dimension"] == 1 else "columns"
-    unit = unit_of(job.table.columns, None if job.scaling is None else job.scaling.words)
+    unit = unit_of(job.table.columns, job.unit)
     lines = [
         f"{settings.size} points for {rows_of(record)} of {record['dimension']} {columns} ({record['data']}), "
         f"{record['steps']} steps, {seconds:.1f} s",
@@ -100,7 +101,7 @@ def rows_of(record: dict[str, Any]) -> str:
 def say_if_uneven(job: Job) -> None:
     """A note if columns seem to be in unlike units: a usual mistake that the result does not show."""
     columns = job.table.columns
-    if job.scaling is not None or job.table.rows * len(columns) > LOOKED_AT:
+    if job.unit is not None or job.table.rows * len(columns) > LOOKED_AT:
         return
     deviation = Scaling.of(job.source).unit
     wide, narrow = int(deviation.argmax()), int(deviation.argmin())

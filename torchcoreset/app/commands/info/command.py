@@ -17,6 +17,14 @@ SHOWN = (
     "seed", "distance_unit", "version",
 )  # fmt: skip
 
+DISTANCES = {  # that `Coreset.save` writes, in words
+    "Scaled": "Euclidean, each column by its weight",
+    "Mahalanobis": "by the Mahalanobis matrix of the file",
+    "Cosine": "the chord between directions (cosine)",
+    "GreatCircle": "along great circles of the globe",
+    "Mixed": "of numbers, and a price for each category that differs",
+}
+
 
 def run(settings: InfoSettings) -> Outcome:
     """Look and say."""
@@ -30,6 +38,14 @@ def run(settings: InfoSettings) -> Outcome:
     from .table import table
 
     return table(settings)
+
+
+def _distance(cost: dict[str, Any]) -> str:
+    """The distance that a file names, in words."""
+    if "unsaved" in cost:
+        return f"{cost['unsaved']}, of which the file holds the name alone"
+    words = DISTANCES.get(cost["metric"], cost["metric"])
+    return f"{words}, in {cost['unit']}" if cost.get("unit") else words
 
 
 def _checked(name: str, stored: Stored) -> Stored:
@@ -62,6 +78,8 @@ def _coreset(name: str, held: Stored) -> Outcome:
     if low is not None and high is not None:
         power = float(held.metadata.get("p") or 2)
         lines.append(f"W{power:g} to the rows of the build: {high:.6g}, at least {low:.6g}")
+    if held.metadata.get("cost") is not None:
+        lines.append(f"distance: {_distance(held.metadata['cost'])}")
     if held.labels is not None:
         record["points_of_class"] = counts(held.labels)
         lines.append(f"points of each class: {listed(record['points_of_class'])}")
