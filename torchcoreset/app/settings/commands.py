@@ -154,7 +154,7 @@ class PushSettings(Writes, DataSettings):
 class SizeSettings(Writes, ChoiceSettings, DistanceSettings, DataSettings):
     """Settings of `size`."""
 
-    epsilon: float = option("distance to reach, in the unit of the data or of --scale", metavar="W")
+    epsilon: float = option("distance to reach, in the unit of the data, or of --scale or --cost", metavar="W")
     p: float = option("power of the distance", 2.0)
     confidence: float = option("with which the distance is at most epsilon", 0.95)
     samples: int = option("most rows of each certificate", 100_000, metavar="N")

@@ -11,7 +11,7 @@ from torch import Tensor
 import torchcoreset as tc
 
 from ....pictures import draw_cells, draw_classes, draw_coreset
-from ....transport.costs import Metric
+from ....transport.costs import GreatCircle, Metric
 from ...files import CoresetFile
 from .job import Job
 
@@ -43,8 +43,11 @@ def picture_of(job: Job, held: CoresetFile) -> Any:
 def _by_metric(metric: Metric, coreset: tc.Coreset, rows: Tensor, held: CoresetFile) -> Any:
     """Points over rows as the distance sees them, such as directions; cells are drawn of the Euclidean one only."""
     points, rows = (metric.rows(metric.coordinates(table)) for table in (coreset.points.detach(), rows))
+    columns = held.columns
+    if isinstance(metric, GreatCircle):  # on a map longitudes go to the right
+        points, rows, columns = points.flip(1), rows.flip(1), columns[::-1]
     title = f"{coreset.size} points, W{held.metadata['p']:g} = {held.metadata['distance']:.4g} (in {metric.unit})"
-    return draw_coreset(tc.Coreset(points, coreset.weights), rows, columns=held.columns, title=title)
+    return draw_coreset(tc.Coreset(points, coreset.weights), rows, columns=columns, title=title)
 
 
 def _some_rows(job: Job, generator: torch.Generator) -> Tensor:
