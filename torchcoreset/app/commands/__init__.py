@@ -56,6 +56,7 @@ COMMANDS = {
                 "build data.csv -n 100 --columns height,weight --standardise --hold-out 0.5",
                 "build data.csv -n 100 --id customer --rows --keep 3,8",
                 "build data.csv -n 50 --divergence energy --out support.npz",
+                "build places.csv -n 50 --columns lat,lon --cost great-circle --plot map.png",
             ),
         ),
         Command(
