@@ -111,6 +111,8 @@ def test_sizes_and_bounds_are_those_of_the_library(fresh: torch.Tensor, capsys: 
         ("build fresh.csv -n 5 --cost cosine --label lat", "--label: given with --cost cosine"),
         ("build fresh.csv -n 5 --cost cosine --divergence mmd", "--divergence: given with --cost cosine"),
         ("build fresh.csv -n 5 --cost cosine --algorithm sgd", "--algorithm: given with --cost cosine"),
+        ("build fresh.csv -n 5 --cost cosine --blur 1", "--blur: given with --divergence wasserstein"),
+        ("build fresh.csv -n 5 --cost greatcircle", "did you mean 'great-circle'?"),
         ("build fresh.csv -n 5 --cost great-circle --columns lon,lat", "DATA: got a latitude of size"),
         ("build fresh.csv -n 5 --cost great-circle --columns lat", "with --cost great-circle; expected two columns"),
         ("build zero.npy -n 2 --cost cosine", "DATA: row 1 is zero"),

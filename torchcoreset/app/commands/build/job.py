@@ -192,7 +192,7 @@ def _check_cost(settings: BuildSettings) -> None:
     """Raise for what goes with the Euclidean distance only."""
     for flag, given, instead in (
         ("--label", settings.label is not None, "the features alone (--columns)"),
-        ("--divergence", bool(divergence_of(settings)), "the Wasserstein distance"),
+        ("--divergence", settings.divergence != "wasserstein", "the Wasserstein distance"),
         ("--algorithm", settings.algorithm not in ("auto", "fixed_point"), "--algorithm auto"),
     ):
         if given:
