@@ -120,7 +120,7 @@ def check_euclidean(cost: Any, call: str) -> None:
     if metric is not None and not metric.is_euclidean:
         raise ValueError(
             f"cost: got {metric!r} with {call}; expected a distance of coordinates, such as Mahalanobis, Cosine or "
-            "Mixed. Arcs of a globe and functions go with the exact Wasserstein distance to samples that are all here."
+            "Mixed. Great circles and functions go with the exact Wasserstein distance of one process only."
         )
 
 
