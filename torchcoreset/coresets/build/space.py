@@ -105,15 +105,15 @@ def open_space(source: Any, weights: Any, scale: Any, cost: Any, embed: Any) -> 
             "scale: given with a cost; expected one of them. Weigh the columns in the cost: Scaled(w), Mahalanobis(M), "
             "or Mixed(..., weights=w)."
         )
-    if scale is not None and cost_of(source) is not None:
-        raise ValueError(
-            f"scale: given with a coreset for distances by {cost_of(source)!r}; expected one of them. Pass "
-            "as_source(coreset.points, coreset.weights) for the Euclidean distance in these units."
-        )
     metric, read = read_rows(metric, source, weights)
     if scale is not None and read.joint is not None:
         raise ValueError(
             "scale: given with labels, whose price is in the unit of the features; expected features that are scaled "
             "already, and scale=None."
+        )
+    if scale is not None and cost_of(source) is not None:
+        raise ValueError(
+            f"scale: given with a coreset for distances by {cost_of(source)!r}; expected one of them. Pass "
+            "as_source(coreset.points, coreset.weights) for the Euclidean distance in these units."
         )
     return Space(None if scale is None else Scaling.of(read, scale), metric), read, None
