@@ -351,3 +351,21 @@ def test_a_group_takes_euclidean_distances_only() -> None:
 
     with pytest.raises(ValueError, match=r"cost: got GreatCircle\(\) with a group; expected the Euclidean distance"):
         check_space(Space(metric=GLOBE), "auto", False, None, "world")
+
+
+@pytest.mark.parametrize("layer", [torch.nn.BatchNorm1d(2), torch.nn.Dropout()])
+def test_a_network_in_training_mode_is_refused_where_rows_are_measured_again(layer: torch.nn.Module) -> None:
+    network = torch.nn.Sequential(layer, torch.nn.Linear(2, 2))
+    rows = torch.randn(100, 2, generator=torch.Generator().manual_seed(0))
+    cost, before = tc.costs.Embedded(network), {name: value.clone() for name, value in network.state_dict().items()}
+    for call in (
+        lambda: tc.build_coreset(rows, 3, rows=True, embed=network),
+        lambda: tc.build_coreset(rows, 3, cost=cost),
+        lambda: tc.certify(rows[:3], rows[3:], cost=cost),
+    ):
+        with pytest.raises(ValueError, match=r"cost: the network has \w+ in training mode.*network.eval\(\)"):
+            call()
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    tc.wasserstein(rows[:3].clone().requires_grad_(), rows, cost=cost).backward()  # a loss may train it
+    network.eval()
+    assert tc.build_coreset(rows, 3, rows=True, embed=network).rows is not None

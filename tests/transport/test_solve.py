@@ -892,3 +892,34 @@ def test_a_correction_that_failed_is_tried_shorter(monkeypatch: pytest.MonkeyPat
     lengths = [float((v - first.potential).abs().max()) for v in tried[1:]]
     assert len(lengths) >= 2
     assert all(after < before / 4 for before, after in pairwise(lengths))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_clusters_are_bridged_from_few_samples_to_all(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = seeded(4)
+    centres = 20 * torch.randn(12, 3, dtype=torch.float64, generator=generator)
+    shares = torch.rand(12, dtype=torch.float64, generator=generator) ** 3
+    y = centres[torch.multinomial(shares, 6000, True, generator=generator)]
+    y += torch.randn(y.shape, dtype=torch.float64, generator=generator)
+    a = torch.rand(len(y), dtype=torch.float64, generator=generator) ** 6 + 1e-9 if weighted else None
+    x = y[torch.randperm(len(y), generator=generator)[:30]] + 0.1
+    whether: list[bool] = []
+    bridged = solver_module.Solver._balance_from_few
+
+    def seen(self: solver_module.Solver) -> bool:
+        whether.append(bridged(self))
+        return whether[-1]
+
+    monkeypatch.setattr(solver_module, "MANY_PAIRS", 0)  # as of many samples, and of whatever Newton has left
+    monkeypatch.setattr(solver_module, "LEFT_ERROR", 0.0)
+    monkeypatch.setattr(solver_module, "MOST_PAIRS", 1 << 25)  # all of which may be held
+    monkeypatch.setattr(solver_module.Solver, "_balance_from_few", seen)
+    for p in (1, 2, 3):
+        found = tc.transport(x, y, p, None, a)
+        masses = np.full(len(y), 1 / len(y)) if a is None else (a / a.sum()).numpy()
+        costs = (torch.cdist(y, x) ** p).numpy()
+        truth = ot.emd2(masses, np.full(len(x), 1 / len(x)), costs, numItermax=10**7)
+        assert found.lower <= truth * (1 + 1e-9)
+        assert truth * (1 - 1e-9) <= found.value <= truth * (1 + 1e-3)
+        assert found.gap <= 1e-3
+    assert whether == [True] * 3  # and nothing was balanced on all pairs after it

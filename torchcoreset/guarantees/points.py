@@ -62,6 +62,7 @@ class Points:
                 "cost=..., or as_source(coreset.points, coreset.weights)."
             )
         if self.metric is not None:
+            self.metric.check_repeatable()
             metric = self.metric.fitted(self.x)
             x = metric.coordinates(self.x, "coreset")
             return replace(self, x=x), Pushforward(source, metric.coordinates)

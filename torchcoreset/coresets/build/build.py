@@ -102,7 +102,7 @@ def build_coreset(
         algorithm: "fixed_point" (Algorithm 2: points past the centres of their cells; any p), "sgd"
             (Algorithm 1: descent on fresh batches at a running potential, constant memory), "gradient" (a torch
             optimizer on the loss).
-            "auto" takes "fixed_point".
+            "auto" takes "fixed_point", and "gradient" for a `cost` or `embed` that does not lead back to rows.
         init: "annealed" (random samples moved by a softened plan that slowly sharpens), "random" (samples),
             "kmeans++" (samples far from each other), or (n, d) points to start from, whose dtype the coreset keeps
             unless the samples need float64. None takes "annealed" for "fixed_point" and "random" for the others; for

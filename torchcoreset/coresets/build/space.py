@@ -105,6 +105,8 @@ def open_space(source: Any, weights: Any, scale: Any, cost: Any, embed: Any) -> 
             "scale: given with a cost; expected one of them. Weigh the columns in the cost: Scaled(w), Mahalanobis(M), "
             "or Mixed(..., weights=w)."
         )
+    if metric is not None:
+        metric.check_repeatable()
     metric, read = read_rows(metric, source, weights)
     if scale is not None and read.joint is not None:
         raise ValueError(

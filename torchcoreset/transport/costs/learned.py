@@ -12,6 +12,8 @@ from .cost import Cost
 from .function import Distance, FunctionPower
 from .metric import Metric
 
+# What gives a row other features at another time, while it is in training mode.
+TRAINING = (nn.modules.batchnorm._NormBase, nn.modules.dropout._DropoutNd)
 BATCH = 1024  # rows that go through a network at once where no gradient is asked for
 
 
@@ -19,8 +21,9 @@ class Embedded(Metric):
     """|f(y) - f(x)| for the features f of a network.
 
     Points are rows of the data (`rows=True`), or move along the gradient through the network (algorithm="gradient"):
-    features do not lead back to rows. A network is used as it is, in the mode it is in; put it in evaluation mode, so
-    that the features of a row do not depend on its batch.
+    features do not lead back to rows. A network is used as it is, in the mode it is in. In evaluation mode the features
+    of a row do not depend on its batch; builds and certificates refuse dropout and batch normalisation in training
+    mode.
 
     Args:
         network: f, from (k, d), or (k, *shape), to (k, e) or to anything that flattens to that.
@@ -78,6 +81,15 @@ class Embedded(Metric):
     def settings(self) -> tuple[object, ...]:
         """The network itself: another one of the same class gives other features."""
         return id(self.network), self.shape, self.metric
+
+    def check_repeatable(self) -> None:
+        modules = self.network.modules() if isinstance(self.network, nn.Module) else ()
+        for module in modules:
+            if module.training and isinstance(module, TRAINING):
+                raise ValueError(
+                    f"cost: the network has {type(module).__name__} in training mode, so that the features of a row "
+                    "depend on its batch or on chance; expected evaluation mode. Call network.eval() first."
+                )
 
     def _has_gradients(self) -> bool:
         network = self.network

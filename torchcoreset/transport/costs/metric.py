@@ -66,6 +66,13 @@ class Metric(ABC):
         """The metric with what it has to know of the points and other rows, such as the values of their categories."""
         return self
 
+    def check_repeatable(self) -> None:
+        """Raise ValueError where the coordinates of a row depend on other rows or on chance, or change what makes them.
+
+        A loss in a training loop may ask for that; a build or a certificate, which measures rows again, may not.
+        """
+        return
+
     def record(self) -> dict[str, Any]:
         """For the metadata of a file, in JSON; of a metric that a file cannot hold its name."""
         return {"unsaved": repr(self)}
