@@ -88,10 +88,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     rows.sort(key=lambda row: (settings.data.index(row["data"]), methods.index(row["method"]), row["size"]))
     experiment.write("kmeans", rows, settings, out)
     found = report.quartiles(rows, ["data", "method", "size"], VALUES)
-    report.write(out / "kmeans_quartiles.csv", found, report.about(rows))
-    keep.unlink()
-    for name, text in tables(found).items():
-        print(f"\n{name}\n\n{text}")
+    report.conclude("kmeans", rows, found, tables(found), out)
     print("\n" + "\n".join(conclusion([row for row in rows if row["data"] == data]) for data in settings.data))
     figures.save(draw(found), out / "kmeans.png")
     return found

@@ -274,10 +274,7 @@ def main(arguments: list[str] | None = None) -> tuple[list[Row], dict[str, Any]]
     found.sort(
         key=lambda row: (settings.data.index(row["data"]), order.index((row["data"], row["method"])), row["size"])
     )
-    report.write(out / f"{NAME}_quartiles.csv", found, report.about(rows))
-    keep.unlink()
-    for name, text in tables(found).items():
-        print(f"\n{name}\n\n{text}")
+    report.conclude(NAME, rows, found, tables(found), out)
     print("\nchecks", json.dumps({data: held["full_posterior"] for data, held in checks.items()}, indent=1), sep="\n\n")
     figures.save(draw(found), out / f"{NAME}.png")
     return rows, checks

@@ -57,10 +57,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     rows.sort(key=lambda row: (settings.data.index(row["data"]), METHODS.index(row["method"]), row["size"]))
     experiment.write(NAME, rows, settings, out)
     found = report.quartiles(rows, ["data", "method", "size"], VALUES)
-    report.write(out / f"{NAME}_quartiles.csv", found, report.about(rows))
-    keep.unlink()
-    for name, text in tables(found).items():
-        print(f"\n{name}\n\n{text}")
+    report.conclude(NAME, rows, found, tables(found), out)
     figures.save(draw(found), out / f"{NAME}.png")
     return found
 

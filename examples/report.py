@@ -50,6 +50,14 @@ def quartiles(rows: Iterable[Row], by: Sequence[str], values: Sequence[str]) -> 
     return found
 
 
+def conclude(name: str, rows: Sequence[Row], found: Sequence[Row], tables: Mapping[str, str], out: Path) -> None:
+    """At the end of a run: the quartiles as CSV, the tables printed, and what was kept to go on from removed."""
+    write(out / f"{name}_quartiles.csv", found, about(rows))
+    (out / f"{name}_kept.jsonl").unlink()
+    for title, text in tables.items():
+        print(f"\n{title}\n\n{text}")
+
+
 def wins(rows: Iterable[Row], value: str, one: str, other: str) -> tuple[int, int]:
     """In how many runs the method `one` has less than `other`, and how many both have, paired by their seeds."""
     held: dict[tuple[Any, ...], dict[str, float]] = {}

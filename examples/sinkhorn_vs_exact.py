@@ -74,10 +74,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     found = [{**line, **counted(rows, line)} for line in found]
     order = (MANY, EXACT, "energy", "Sinkhorn", "OT_eta")
     found.sort(key=lambda row: (list(settings.data).index(row["data"]), order.index(row["method"]), row["blur"]))
-    report.write(out / f"{NAME}_quartiles.csv", found, report.about(rows))
-    keep.unlink()
-    for name, text in tables(found).items():
-        print(f"\n{name}\n\n{text}")
+    report.conclude(NAME, rows, found, tables(found), out)
     noise = [abs(row["again"] / row["judged"] - 1) for row in rows if row.get("again")]
     if noise:
         print(f"\nother samples to judge by change a value by {max(noise):.2%} at most.")
