@@ -200,7 +200,7 @@ def position_gradients(
         return None, None
     grad_points = torch.zeros_like(points, dtype=torch.float64) if in_points else None
     grad_samples = torch.zeros_like(samples, dtype=torch.float64) if in_samples else None
-    for rows, cols, mass in plan.blocks():
+    for rows, cols, mass in plan.blocks(points.shape[1]):
         y, x = samples[rows], points[cols]
         push, pull = (cost.paired_gradient(y, x), None) if grad_samples is None else cost.paired_gradients(y, x)
         if grad_points is not None:

@@ -32,7 +32,7 @@ from ..modes import solver_modes
 from ..sources import Source, as_source, make_generator, permutation
 from ..sources.tables import TensorSource
 from ..tensors import check_count
-from ..transport import ENTRIES, check_power, make_problem, solve
+from ..transport import check_power, entries_of_block, make_problem, solve
 
 MIB = 1 << 20
 NUMBERS = 24  # float64 a sample beside its coordinates
@@ -122,9 +122,10 @@ def estimate_memory(samples: int, size: int, dimension: int, bytes_a_number: int
     `kept` and `shifted` (0 or 1) say of how many samples a copy is held, and how many are less an offset.
     """
     row, doubles = dimension * bytes_a_number, COPIES * dimension * 8
+    entries = entries_of_block(dimension)
     part = min(samples, pool_size(size)) if default_restarts(size) > 1 else 0
-    step = samples * (row * shifted + NUMBERS * 8) + min(samples, ENTRIES) * (row + doubles)
-    start = 2 * part * row + min(part, ENTRIES) * (row + doubles)
+    step = samples * (row * shifted + NUMBERS * 8) + min(samples, entries) * (row + doubles)
+    start = 2 * part * row + min(part, entries) * (row + doubles)
     points = min(MOST_POINTS, PER_POINT * size)
     return int(samples * row * kept + max(step, start) + points)
 

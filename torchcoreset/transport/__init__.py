@@ -21,15 +21,15 @@ from .extent import data_scale, diameter, distances, weighted_median
 from .marginals import FREE, as_marginals, check_trim, is_choice
 from .problem import Problem, as_table, make_problem, within_range
 from .reductions import repeats_of
-from .result import ENTRIES, Coupling, Status, Transport
+from .result import Coupling, Status, Transport, entries_of_block
 from .solve import EXACT_GAP, check_start, check_tolerance, report_unconverged, solve, solve_dual, transport
 from .solver import DENSE_BALANCE
 from .stream import StreamStatus, StreamTransport
 
 __all__ = [
-    "DENSE_BALANCE", "DISTANCE", "ENTRIES", "EXACT_GAP", "FREE", "Cost", "Coupling", "CouplingBatch", "Problem",
+    "DENSE_BALANCE", "DISTANCE", "EXACT_GAP", "FREE", "Cost", "Coupling", "CouplingBatch", "Problem",
     "Status", "StreamStatus", "StreamTransport", "Transport", "TransportBatch", "as_cost", "as_marginals", "as_table",
-    "check_power", "check_start", "check_tolerance", "check_trim", "data_scale", "diameter", "distances", "is_choice",
-    "make_problem", "repeats_of", "report_unconverged", "solve", "solve_dual", "transport", "weighted_median",
-    "within_range",
+    "check_power", "check_start", "check_tolerance", "check_trim", "data_scale", "diameter", "distances",
+    "entries_of_block", "is_choice", "make_problem", "repeats_of", "report_unconverged", "solve", "solve_dual",
+    "transport", "weighted_median", "within_range",
 ]  # fmt: skip

@@ -24,7 +24,7 @@ from .costs import Cost, as_cost
 from .marginals import Marginals, as_marginals, is_choice
 
 SHOWN = 1024  # rows that are looked at before all
-FEW = 128  # points that are
+FEW = 128  # points, or samples, that are looked at for a size alone
 BLOCK = 1 << 20  # numbers of a block of rows of which copies are made
 
 
@@ -198,6 +198,8 @@ def check_devices(x: Tensor, y: Tensor) -> None:
 def without_offset(x: Tensor, y: Tensor, largest: float) -> tuple[Tensor, Tensor]:
     """Points (n, d) and samples (m, d), less the points' median in those columns where that rounds no number.
 
+    Of many numbers it is not subtracted if samples are farther from it than it is from the origin: digits suffice.
+
     The median, since one outlier would drag a mean along. It is rounded to what the spacing of floats is at `largest`,
     the size of the largest number: a finer one would leave digits of its own in every difference.
     """
@@ -205,6 +207,10 @@ def without_offset(x: Tensor, y: Tensor, largest: float) -> tuple[Tensor, Tensor
     limits = torch.finfo(x.dtype)
     spacing = max(math.ldexp(limits.eps, math.frexp(largest)[1]), limits.tiny * limits.eps)  # that of denormals
     shift = (column_medians(x) / spacing).round() * spacing
+    if y.numel() > BLOCK:  # a copy of many numbers, in each step of a build
+        some = y[:: max(1, len(y) // FEW)].double()
+        if float(shift.double().square().sum()) <= float((some - shift).square().sum(1).median()):
+            return x, y
     count = rows_of_block(x)
     for rows in (x, y[:SHOWN], y[SHOWN:]):  # most columns of floats show in a few rows that they would be rounded
         for start in range(0, len(rows), count):

@@ -15,7 +15,7 @@ from ..html import card, draw_interval
 from ..tensors import described
 from .labels import whole_labels
 
-ENTRIES = 1 << 17
+NUMBERS = 1 << 16  # in the rows that a block of entries picks out: of many at once each takes ten times as long
 
 
 class Status(enum.Enum):
@@ -41,6 +41,11 @@ _REMEDIES = {
 }
 
 
+def entries_of_block(width: int) -> int:
+    """How many entries of a plan make a block, for work on `width` numbers an entry."""
+    return max(16, NUMBERS // width)
+
+
 @dataclass(frozen=True)
 class Coupling:
     """A transport plan as a list of entries: sample `rows[e]` sends `mass[e]` to point `cols[e]`.
@@ -64,10 +69,11 @@ class Coupling:
             torch.stack((self.rows, self.cols)), self.mass, self.shape, device=self.mass.device, check_invariants=False
         ).coalesce()
 
-    def blocks(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Rows, columns and masses in blocks of ENTRIES, which bounds the memory of work of size entries x d."""
-        for start in range(0, len(self.rows), ENTRIES):
-            part = slice(start, start + ENTRIES)
+    def blocks(self, width: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Rows, columns and masses, in blocks for work on `width` numbers an entry."""
+        count = entries_of_block(width)
+        for start in range(0, len(self.rows), count):
+            part = slice(start, start + count)
             yield self.rows[part], self.cols[part], self.mass[part]
 
     def column_sums(self) -> Tensor:
@@ -81,7 +87,7 @@ class Coupling:
         over which the plan moves mass. Points without mass do not count.
         """
         x, moved = points.double(), torch.zeros_like(points, dtype=torch.float64)
-        for rows, cols, mass in self.blocks():
+        for rows, cols, mass in self.blocks(samples.shape[1]):
             moved.index_add_(0, cols, mass[:, None] * (samples[rows].double() - x[cols]))
         received = self.column_sums()
         squares = moved.square().sum(1) / received.where(received > 0, 1.0)

@@ -539,6 +539,6 @@ def plan_cost(engine: Engine, plan: Coupling) -> float:
     """Cost of a plan, sum pi c, a block of entries at a time."""
     problem = engine.problem
     total = problem.a.new_zeros(())
-    for rows, cols, mass in plan.blocks():
+    for rows, cols, mass in plan.blocks(problem.x.shape[1]):
         total += mass @ problem.cost.at(problem.y, problem.x, rows, cols)
     return float(engine.total(total)[0])

@@ -58,7 +58,7 @@ def cell_centres(
 def _costs(x: Tensor, y: Tensor, plan: Coupling, cost: Cost) -> Tensor:
     """Cost of the mass that each point receives, (n,)."""
     costs = x.new_zeros(len(x))
-    for rows, cols, mass in plan.blocks():
+    for rows, cols, mass in plan.blocks(x.shape[1]):
         costs.index_add_(0, cols, mass * cost.at(y, x, rows, cols))
     return costs
 
@@ -67,7 +67,7 @@ def _reweighted(x: Tensor, y: Tensor, plan: Coupling, cost: Cost, totals: Totals
     n, d = x.shape
     total, at_point = x.new_zeros(n), x.new_zeros(n)
     displacement = x.new_zeros(n, d)  # sum of weight (y - x): minus the gradient, over a constant
-    for rows, cols, mass in plan.blocks():
+    for rows, cols, mass in plan.blocks(d):
         difference = y[rows].double() - x[cols]
         weight = mass
         if not cost.mean_is_best:

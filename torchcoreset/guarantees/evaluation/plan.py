@@ -99,7 +99,7 @@ def near_optimal_plan(
         ranks, "certify", run, x, kept.y, cost, statistics.b, mass, engine=engine, dtype=torch.float64, state=v
     )
     sums = statistics.b.new_zeros(2)
-    for rows, cols, mass in found.plan.blocks():
+    for rows, cols, mass in found.plan.blocks(x.shape[1]):
         sums[0] += mass[cols != kept.cell[rows]].sum()
         if image is not None:
             sums[1] += mass @ cost.at(kept.image, image, rows, cols)

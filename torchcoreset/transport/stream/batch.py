@@ -66,7 +66,7 @@ def evaluate_batch(engine: Engine, v: Tensor, tie_tolerance: float = 0.0) -> Bat
         mass = engine.cell_mass(cell)
     else:
         mass, gradient = plan.column_sums(), torch.zeros_like(gradient)
-        for rows, cols, part in plan.blocks():
+        for rows, cols, part in plan.blocks(x.shape[1]):
             gradient.index_add_(0, cols, cost.paired_gradient(y[rows], x[cols]).mul_(part[:, None]))
     return BatchCells(
         cell=cell, transform=transform, mass=mass, gradient=gradient,
