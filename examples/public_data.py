@@ -14,6 +14,8 @@ OPENML = {
     "htru2": "HTRU2",
     "cod_rna": "codrna",
 }
+# Data sets whose stored copies are called otherwise, or are several files.
+FILES = {"cod_rna_all": ("cod_rna", "cod_rna_test"), "mnist": ("mnist_t10k",)}
 
 
 def folder() -> Path:
@@ -26,8 +28,8 @@ def load(name: str) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Rows (N, d) and labels (N,) of a data set, unscaled.
 
     Args:
-        name: "digits" (comes with scikit-learn), "pendigits", "credit_default", "htru2", "cod_rna" (59,535 rows) or
-            "cod_rna_all" (331,152 rows; stored copies only).
+        name: "digits" (comes with scikit-learn), "pendigits", "credit_default", "htru2", "cod_rna" (59,535 rows),
+            "cod_rna_all" (331,152 rows; stored copies only) or "mnist" (its 10,000 test images; stored copies only).
 
     Raises:
         SystemExit: neither a stored copy nor OpenML; says what to do.
@@ -37,13 +39,17 @@ def load(name: str) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
 
         X, y = load_digits(return_X_y=True)
         return X.astype(np.float32), y.astype(np.int64)
-    names = ["cod_rna", "cod_rna_test"] if name == "cod_rna_all" else [name]
+    names = FILES.get(name, (name,))
     paths = [folder() / f"{each}.npz" for each in names]
     if all(path.is_file() for path in paths):
         held = [np.load(path, allow_pickle=False) for path in paths]
-        return tuple(np.concatenate([part[key] for part in held]) for key in ("X", "y"))  # type: ignore[return-value]
+        X, y = (np.concatenate([part[key] for part in held]) for key in ("X", "y"))
+        return X.astype(np.float32, copy=False), y
     if name not in OPENML:
-        raise SystemExit(f"{name}: not in {folder()}; set TORCHCORESET_DATA to the folder with the data sets.")
+        raise SystemExit(
+            f"{name}: not in {folder()}; set TORCHCORESET_DATA to the folder with the data sets, "
+            "or take data: digits, which comes with scikit-learn."
+        )
     from sklearn.datasets import fetch_openml
 
     try:

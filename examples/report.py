@@ -15,9 +15,10 @@ import math
 import os
 import platform
 import re
+import shutil
 import statistics
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -69,11 +70,26 @@ def wins(rows: Iterable[Row], value: str, one: str, other: str) -> tuple[int, in
 
 def table(rows: Iterable[Row], value: str, down: str = "size", across: str = "method", digits: int = 3) -> str:
     """Markdown: the median with its quartiles, a line for each `down`, a column for each `across`."""
-    cells = {(row[down], row[across]): cell(row, value, digits) for row in rows}
+    return grid(rows, lambda row: cell(row, value, digits), down, across)
+
+
+def grid(rows: Iterable[Row], text: Callable[[Row], str], down: str = "method", across: str = "size") -> str:
+    """Markdown: what `text` says of each row, a line for each `down`, a column for each `across`."""
+    cells = {(row[down], row[across]): text(row) for row in rows}
     lines, columns = (list(dict.fromkeys(key[place] for key in cells)) for place in (0, 1))
-    text = [[down, *map(str, columns)], ["---"] * (len(columns) + 1)]
-    text += [[str(line), *(cells.get((line, column), "") for column in columns)] for line in lines]
-    return "\n".join("| " + " | ".join(line) + " |" for line in text)
+    made = [[down, *map(str, columns)], ["---"] * (len(columns) + 1)]
+    made += [[str(line), *(cells.get((line, column), "") for column in columns)] for line in lines]
+    return "\n".join("| " + " | ".join(line) + " |" for line in made)
+
+
+def intervals(rows: Iterable[Row], lower: str, upper: str) -> str:
+    """Markdown, by method and size: "4.78 to 5.17", the medians of both ends of an interval."""
+    return grid(rows, lambda row: f"{row[lower]:.3g} to {row[upper]:.3g}")
+
+
+def counts(rows: Iterable[Row], *names: str) -> str:
+    """Markdown, by method and size: "9, 7 of 10", each of `names` as a number of runs."""
+    return grid(rows, lambda row: f"{', '.join(str(row[name]) for name in names)} of {row['runs']}")
 
 
 def cell(row: Mapping[str, Any], value: str, digits: int = 3) -> str:
@@ -159,6 +175,9 @@ def main(arguments: list[str] | None = None) -> None:
         page = DOCS / "results" / f"{name}.md"
         page.write_text(fill(page.read_text("utf-8"), {**experiment.tables(rows), "about": told(lines)}), "utf-8")
         figures.save(experiment.draw(rows), DOCS / "images" / f"{name}.png")
+        for path in options.out.glob(f"{name}_*.*"):
+            if path.suffix in (".png", ".svg"):  # pictures of what the CSV does not hold, such as points
+                shutil.copy(path, DOCS / "images")
 
 
 def told(lines: Sequence[str]) -> str:

@@ -2,6 +2,8 @@
 
 import importlib
 import math
+import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,39 @@ def test_a_page_gets_its_tables_or_says_which_it_has_no_place_for() -> None:
     assert report.fill(page, {"one": "| 1 |"}) == "a\n<!-- table: one -->\n\n| 1 |\n\n<!-- end -->\nb\n"
     with pytest.raises(ValueError, match="has no '<!-- table: two -->'"):
         report.fill(page, {"two": ""})
+
+
+def test_intervals_and_numbers_of_runs_by_method_and_size() -> None:
+    import report
+
+    held = [{"method": "a", "size": n, "low": n / 3, "high": n / 2, "below": 2, "runs": 3} for n in (1, 20)]
+    assert report.intervals(held, "low", "high").splitlines()[-1] == "| a | 0.333 to 0.5 | 6.67 to 10 |"
+    assert report.counts(held, "below", "size").splitlines()[-1] == "| a | 2, 1 of 3 | 2, 20 of 3 |"
+
+
+def test_what_an_experiment_wrote_is_put_into_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    import figures
+    import report
+
+    docs, out = tmp_path / "docs", tmp_path / "out"
+    for folder in (docs / "results", docs / "images", out):
+        folder.mkdir(parents=True)
+    page = "<!-- table: one -->\n<!-- end -->\n<!-- table: about -->\n<!-- end -->\n"
+    (docs / "results" / "mine.md").write_text(page, "utf-8")
+    found = report.quartiles(rows(), ["method", "size"], ["error"])
+    report.write(out / "mine_quartiles.csv", found, ["told"])
+    for name in ("mine_points.png", "mine_points.svg", "mine_kept.jsonl"):
+        (out / name).write_text(name, "utf-8")
+    mine = types.ModuleType("mine")
+    mine.tables = lambda held: {"one": report.table(held, "error")}
+    mine.draw = lambda held: figures.panels(1)[0]
+    monkeypatch.setitem(sys.modules, "mine", mine)
+    monkeypatch.setattr(report, "DOCS", docs)
+    report.main(["mine", "--out", str(out)])
+    assert "| 10 | 3 (2, 4) | 2 |" in (docs / "results" / "mine.md").read_text("utf-8")
+    pictures = ["mine.png", "mine.svg", "mine_points.png", "mine_points.svg"]
+    assert sorted(path.name for path in (docs / "images").iterdir()) == pictures
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
