@@ -2,60 +2,70 @@
 
 A coreset of the noise, pushed through a map, is a coreset of what the map makes of the noise. The paper proves it with
 the Lipschitz constant of the map, which this one does not have; the plan between noise and coreset, pushed through the
-map, is a bound all the same ("coupling" in the table). Distances are to the population, not to a sample: intervals
+map, is a bound all the same ("coupling" in the tables). Distances are to the population, not to a sample: intervals
 that hold at 95 %.
 
-    python examples/banana.py --config configs/banana.yaml             # minutes
-    python examples/banana.py --config configs/banana.yaml --small     # seconds
+    python examples/banana.py --config configs/banana.yaml [--small]
+    python examples/report.py banana
 
 Source: Claici, Genevay, Solomon (2020), figure 1 and the proposition on pushforward measures in section 4.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import experiment
 import figures
+import report
 import torch
-from experiment import Row
+from experiment import Row, Task
 from torch import Tensor
 
 import torchcoreset as tc
 
+NAME = "banana"
 GAUSSIAN = torch.distributions.Normal(torch.zeros(2), torch.ones(2))
-NOISE, NOISE_SAMPLE = "coreset of the Gaussian", "random sample of the Gaussian"
-IMAGE, DIRECT, RANDOM = "image of the coreset", "coreset computed directly", "random sample"
+NOISE, NOISE_SAMPLE = "coreset of the Gaussian", "sample of the Gaussian"
+IMAGE, DIRECT, RANDOM = "image of the coreset", "direct coreset", "random sample"
+PREIMAGES = {IMAGE: NOISE, RANDOM: NOISE_SAMPLE}
+METHODS = (NOISE, NOISE_SAMPLE, DIRECT, IMAGE, RANDOM)
+TICKS = (0.2, 0.3, 0.4, 0.5, 0.7, 1, 1.4)  # of distances in the picture
+VALUES = ("distance", "lower", "upper", "coupling", "seconds")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the YAML file says."""
+    """Fields that one set of points does not depend on stay out of its `repr`, by which results are kept."""
 
-    size: int
+    sizes: list[int] = field(repr=False)
     samples: int
     certified: int
-    runs: int
+    runs: int = field(repr=False)
+    shown: int = field(repr=False)
+    jobs: int = field(repr=False)
 
 
 def main(arguments: list[str] | None = None) -> list[Row]:
-    """Build, certify, print the table and draw the figure."""
-    settings, out = experiment.read(Settings, "banana", __doc__, arguments)
-    rows: list[Row] = []
-    first: dict[str, Tensor] = {}
-    for seed in experiment.seeds(settings.runs, "figure 1"):
-        found = place(settings, seed)
-        rows += judge(found, settings, seed)
-        first = first or found
-    experiment.write("banana", rows, settings, out)
-    means = experiment.summary(rows, ["points"])
-    print(f"{settings.size} points, W_2 to the population, mean and standard deviation of {settings.runs} runs\n")
-    print(table(means))
-    print(f"\n{conclusion(rows)}")
-    draw(first, rows, out / "banana.png")
-    return rows
+    """Build, certify, print the tables and draw; the quartiles."""
+    settings, out = experiment.read(Settings, NAME, __doc__, arguments)
+    tasks = [
+        Task(settings, NAME, "all", size, seed)
+        for seed in range(settings.runs)
+        for size in sorted(settings.sizes, reverse=True)
+    ]
+    rows = [row for held in experiment.each(run, tasks, settings.jobs, out / f"{NAME}_kept.jsonl") for row in held]
+    rows.sort(key=lambda row: (METHODS.index(row["method"]), row["size"]))
+    experiment.write(NAME, rows, settings, out)
+    found = [{**row, **counted(rows, row)} for row in report.quartiles(rows, ["method", "size"], VALUES)]
+    report.conclude(NAME, rows, found, tables(found), out)
+    figures.save(draw(found), out / f"{NAME}.png")
+    draw_points({name: points for name, (points, _) in place(settings, settings.shown, 0).items()}, out)
+    return found
 
 
 def banana(z: Tensor) -> Tensor:
@@ -63,74 +73,105 @@ def banana(z: Tensor) -> Tensor:
     return torch.stack((z[:, 0], z[:, 0] ** 2 + z[:, 1]), 1)
 
 
-def place(settings: Settings, seed: int) -> dict[str, Tensor]:
-    """The five sets of points of one run."""
-    image = tc.Pushforward(GAUSSIAN, banana)
+def place(settings: Settings, size: int, seed: int) -> dict[str, tuple[Tensor, float]]:
+    """The five sets of points (size, 2) of one run, and the processor seconds that each took."""
 
     def build(source: object) -> Tensor:
-        result = tc.build_coreset(source, settings.size, samples=settings.samples, seed=seed, progress=False)
+        result = tc.build_coreset(source, size, samples=settings.samples, seed=seed, progress=False)
         return result.coreset.points.detach()
 
-    noise = build(GAUSSIAN)
-    sample = tc.Coreset.from_source(GAUSSIAN, settings.size, seed=seed).points.detach()
-    return {NOISE: noise, NOISE_SAMPLE: sample, IMAGE: banana(noise), DIRECT: build(image), RANDOM: banana(sample)}
+    noise, seconds = experiment.timed(lambda: build(GAUSSIAN))
+    direct, direct_seconds = experiment.timed(lambda: build(tc.Pushforward(GAUSSIAN, banana)))
+    sample = tc.Coreset.from_source(GAUSSIAN, size, seed=seed).points.detach()
+    return {
+        NOISE: (noise, seconds),
+        NOISE_SAMPLE: (sample, 0.0),
+        IMAGE: (banana(noise), seconds),
+        DIRECT: (direct, direct_seconds),
+        RANDOM: (banana(sample), 0.0),
+    }
 
 
-def judge(found: dict[str, Tensor], settings: Settings, seed: int) -> list[Row]:
-    """An interval for the distance of each set of points to its population."""
+def run(task: Task) -> list[Row]:
+    """An interval for the distance of each set of points to its population, and the bound from the noise's plan."""
+    settings = task.settings
     image = tc.Pushforward(GAUSSIAN, banana)
+    placed = place(settings, task.size, task.seed)
+    how = {"samples": settings.certified, "seed": 1000 + task.seed}
     rows = []
-    for name, points in found.items():
-        source = GAUSSIAN if name in (NOISE, NOISE_SAMPLE) else image
-        about = tc.certify(points, source, samples=settings.certified, seed=1000 + seed)
-        rows.append({"points": name, "seed": seed, "lower": about.lower, "upper": about.upper})
-    for name, preimage in ((IMAGE, NOISE), (RANDOM, NOISE_SAMPLE)):
-        pushed = tc.certify_pushforward(found[preimage], GAUSSIAN, banana, samples=settings.certified, seed=1000 + seed)
-        next(row for row in rows if row["points"] == name)["coupling"] = pushed.upper
-    for row in rows:
-        row.setdefault("coupling", row["upper"])
+    for name, (points, seconds) in placed.items():
+        about = tc.certify(points, GAUSSIAN if name in PREIMAGES.values() else image, **how)
+        row: Row = {"method": name, "size": task.size, "seed": task.seed, "distance": (about.lower + about.upper) / 2}
+        row |= {"lower": about.lower, "upper": about.upper, "coupling": math.nan, "seconds": seconds}
+        if name in PREIMAGES:
+            preimage, _ = placed[PREIMAGES[name]]
+            row["coupling"] = tc.certify_pushforward(preimage, GAUSSIAN, banana, **how).upper
+        rows.append(row)
     return rows
 
 
-def table(means: Sequence[Row]) -> str:
-    """Markdown: both ends of the intervals, and the bound from the plan of the noise."""
-    lines = ["| points | at least | at most | coupling |", "| --- | --- | --- | --- |"]
-    for row in means:
-        cells = [f"{row[key]:.4f} ± {row[f'{key}_sd']:.4f}" for key in ("lower", "upper", "coupling")]
-        lines.append(f"| {row['points']} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+def counted(rows: Sequence[Row], row: Row) -> dict[str, int]:
+    """In how many runs the interval lies wholly below that of a random sample, and of the coreset's image."""
+    held = {(other["method"], other["seed"]): other for other in rows if other["size"] == row["size"]}
+    seeds = {seed for _, seed in held}
+    random = NOISE_SAMPLE if row["method"] in PREIMAGES.values() else RANDOM
+    return {
+        name: sum(held[row["method"], seed]["upper"] < held[other, seed]["lower"] for seed in seeds)
+        for name, other in (("below_random", random), ("below_image", IMAGE))
+    }
 
 
-def conclusion(rows: Sequence[Row]) -> str:
-    """What is known at 95 % in each run, put in one sentence."""
-    ends = {(row["points"], row["seed"]): row for row in rows}
-    seeds = sorted({row["seed"] for row in rows})
-    beats = sum(ends[IMAGE, seed]["upper"] < ends[RANDOM, seed]["lower"] for seed in seeds)
-    loses = sum(ends[DIRECT, seed]["upper"] < ends[IMAGE, seed]["lower"] for seed in seeds)
-    middle = {row["points"]: (row["lower"] + row["upper"]) / 2 for row in experiment.summary(rows, ["points"])}
-    return (
-        f"Conclusion: the image of the Gaussian's coreset is certified to be closer to the banana than a random sample "
-        f"in {beats} of {len(seeds)} runs, and farther than the coreset computed directly in {loses}; on average it is "
-        f"{middle[IMAGE] / middle[DIRECT]:.2f} times as far as the direct one, and the random sample "
-        f"{middle[RANDOM] / middle[DIRECT]:.2f} times."
-    )
+def tables(found: Sequence[Row]) -> dict[str, str]:
+    """Markdown tables of the intervals, of the bound from the noise, of what is certified, and of seconds."""
+    pushed = [row for row in found if row["method"] in PREIMAGES]
+    onto = [row for row in found if row["method"] not in PREIMAGES.values()]
+    return {
+        "W_2": report.intervals(found, "lower", "upper"),
+        "coupling": report.table(pushed, "coupling", "method", "size"),
+        "certified below a random sample": report.counts(
+            [row for row in found if row["method"] not in (NOISE_SAMPLE, RANDOM)], "below_random"
+        ),
+        "certified below the image": report.counts([row for row in onto if row["method"] == DIRECT], "below_image"),
+        "seconds": report.table([row for row in found if row["seconds"] > 0], "seconds", "method", "size", digits=2),
+    }
 
 
-def draw(found: dict[str, Tensor], rows: Sequence[Row], path: Path) -> None:
+def draw(found: Sequence[Row]) -> Any:
+    """W_2 to the banana and to the Gaussian against the number of points, and the bound from the noise."""
+    figure, axes = figures.panels(2)
+    bounds = [{**row, "method": "bound from the noise"} for row in found if row["method"] == IMAGE]
+    for axis, title, names in (
+        (axes[0], "banana", (DIRECT, IMAGE, RANDOM)),
+        (axes[1], "Gaussian", (NOISE, NOISE_SAMPLE)),
+    ):
+        look = figures.looks(names)
+        figures.curves(axis, found, "distance", look)
+        if title == "banana":
+            figures.curves(axis, bounds, "coupling", {"bound from the noise": (look[IMAGE][0], figures.DASHES[1])})
+        axis.set(title=title, xlabel="points", ylabel="$W_2$ to the population", yscale="log")
+        figures.sizes(axis, (row["size"] for row in found))
+        limits = axis.get_ylim()
+        axis.set_yticks(TICKS, [f"{tick:g}" for tick in TICKS])
+        axis.minorticks_off()
+        axis.set_ylim(limits)  # ticks beyond the data would widen them
+        figures.name_lines(axis)
+    return figure
+
+
+def draw_points(found: dict[str, Tensor], out: Path) -> None:
     """The paper's four panels, over samples of the populations."""
-    plt = figures.pyplot()
-    noise = torch.randn(6000, 2, generator=torch.Generator().manual_seed(99))
-    figure, axes = plt.subplots(2, 2, figsize=(8, 8), layout="constrained", dpi=130)
+    noise = torch.randn(4000, 2, generator=torch.Generator().manual_seed(99))
+    width = figures.PANEL[0]
+    figure, axes = figures.pyplot().subplots(2, 2, figsize=(width, width), layout="constrained")
     for axis, name in zip(axes.flat, (NOISE, IMAGE, DIRECT, RANDOM), strict=True):
         cloud = noise if name == NOISE else banana(noise)
-        axis.scatter(*cloud.T.numpy(), s=3, color="#d5dbe1", linewidths=0)
-        axis.scatter(*found[name].T.numpy(), s=34, color="#d1495b", edgecolors="white", linewidths=0.7)
-        interval = next(row for row in rows if row["points"] == name)
-        axis.set_title(f"{name}\n{interval['lower']:.3f} ≤ $W_2$ ≤ {interval['upper']:.3f}", fontsize=10)
+        # As pixels in the SVG too, which would hold each sample otherwise.
+        axis.scatter(*cloud.T.numpy(), s=2, color="#d5dbe1", linewidths=0, rasterized=True)
+        axis.scatter(*found[name].T.numpy(), s=18, color=figures.COLOURS[1], edgecolors="white", linewidths=0.5)
+        axis.set_title(name)
         axis.set(xlim=(-3.6, 3.6), ylim=(-3.6, 3.6) if name == NOISE else (-3.2, 9.5))
         axis.set_axis_off()
-    axes[0, 0].set_aspect("equal")
-    figures.save(figure, path)
+    figures.save(figure, out / f"{NAME}_points.png")
 
 
 if __name__ == "__main__":
