@@ -24,8 +24,8 @@ from ..samples import SAMPLES_PER_POINT, LoadedSamples, loaded_rows
 from ..start import Start, descended, relocated, separated
 from .space import Space
 
-COARSE = 50  # samples a point on which points move before they do on all samples; of fewer than twice as many, all
-COARSE_LEAST = 10_000  # the least number of these samples
+COARSE = 25  # samples a point on which points move before they do on all samples; of fewer than twice as many, all
+COARSE_LEAST = 2500  # the least number of these samples
 COARSE_TOLERANCE = 1e-2  # of the steps on them: a part of the samples misleads by more than this
 FINEST = 1e-6  # relative gap of a transport; a build with a smaller tolerance solves no better than this
 COARSEST = 1e-2  # relative gap of the last transports of a build with a larger tolerance than ten times this
@@ -34,7 +34,8 @@ LEAST_GAIN = 0.01  # of the value, by a round; after one that gains less there i
 # Most samples held for another divergence, which compares all pairs; or SAMPLES_PER_POINT a point, if that is more.
 OTHER_SAMPLES = 20_000
 TRIAL_STEPS = 50  # of each before they are compared
-TRIAL_LEAST = 1000  # the least number of samples, of which there are COARSE a point, to compare them on
+TRIAL_SAMPLES = 50  # samples a point to compare them on
+TRIAL_LEAST = 1000  # the least number of these samples
 BATCH = 50  # samples a point in a batch of Algorithm 1: fewer, in more steps, take longer for the same accuracy
 RATE = 0.1  # of the first step of the default optimizer, in units of W_p / sqrt(d) at the start
 LOOKED_AT = 1000  # rows from which the unit of a step is taken, where that of the distance is another
@@ -138,7 +139,7 @@ def _best_start(
     trials: int,
 ) -> Tensor:
     """Points (n, d) or some of as many random starts as `trials`: those nearest after a few steps, on few samples."""
-    y, a, few = loaded.y, loaded.a, max(COARSE * len(points), TRIAL_LEAST)
+    y, a, few = loaded.y, loaded.a, max(TRIAL_SAMPLES * len(points), TRIAL_LEAST)
     if len(y) > 2 * few:
         y, a = loaded.rows.draw(few, generator).to(points), None
     random = replace(start, init="random", restarts=1)
