@@ -6,6 +6,7 @@ with text of 8 to 9 points, which is 9 to 10 pixels on a phone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -119,12 +120,13 @@ def name_lines(axis: Any) -> None:
         axis.annotate(
             line.get_label(), (x, y), (1.06, height), "axes fraction", "axes fraction",
             va="center", color=line.get_color(), fontsize=7.5, annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": line.get_color(), "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2},
+            arrowprops={"arrowstyle": "-", "color": line.get_color(), "linewidth": 0.5, "shrinkA": 1, "shrinkB": 2,
+                        "relpos": (0, 0.5)},  # from the left of the name, not across it
         )  # fmt: skip
 
 
-def spaced(heights: Sequence[float], apart: float = APART) -> list[float]:
-    """The nearest heights, in the same order, that are `apart` at least; `heights` ascend.
+def spaced(heights: Sequence[float], apart: float = APART, top: float = 1.0) -> list[float]:
+    """The nearest heights, in the same order, that are `apart` at least, lowered below `top`; `heights` ascend.
 
     Isotonic regression of heights - k apart: neighbours that are too near become a block about their mean.
     """
@@ -136,7 +138,7 @@ def spaced(heights: Sequence[float], apart: float = APART) -> list[float]:
             mean, count = (mean * count + before * more) / (count + more), count + more
         blocks.append((mean, count))
     flat = [mean for mean, count in blocks for _ in range(count)]
-    return [mean + k * apart for k, mean in enumerate(flat)]
+    return [min(mean + k * apart, top - (len(flat) - 1 - k) * apart) for k, mean in enumerate(flat)]
 
 
 def save(figure: Any, path: Path) -> None:
@@ -147,6 +149,10 @@ def save(figure: Any, path: Path) -> None:
     # 256 colours are enough for lines, bands and letters, in a third of the bytes.
     image = Image.open(path.with_suffix(".png")).convert("RGB").quantize(256, dither=Image.Dither.NONE)
     image.save(path.with_suffix(".png"), optimize=True)
-    figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+    vector = path.with_suffix(".svg")
+    figure.savefig(vector, metadata={"Date": None})
+    # Two decimals of a coordinate, in points or units of the font, are enough; more and indents are a tenth of all.
+    shapes = re.sub(r' d="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]), vector.read_text("utf-8"))
+    vector.write_text(re.sub(r"\n +", "\n", shapes), "utf-8")
     pyplot().close(figure)
     print(f"\nfigure  {path.with_suffix('.png')}, .svg")

@@ -118,6 +118,7 @@ def test_names_of_lines_are_moved_apart_and_stay_in_order() -> None:
     assert figures.spaced([0.0, 0.5, 1.0], 0.1) == [0.0, 0.5, 1.0]
     assert figures.spaced([0.3, 0.3, 0.3], 0.1) == pytest.approx([0.2, 0.3, 0.4])
     assert figures.spaced([0.0, 0.05, 0.9], 0.1) == pytest.approx([-0.025, 0.075, 0.9])
+    assert figures.spaced([0.2, 1.0, 1.0], 0.1) == pytest.approx([0.2, 0.9, 1.0])
 
 
 def test_a_picture_has_quartiles_sizes_and_names(tmp_path: Path) -> None:
