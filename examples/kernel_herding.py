@@ -1,4 +1,4 @@
-"""Kernel herding beside coresets: twenty points for a mixture of Gaussians (appendix of Claici, Genevay, Solomon 2020).
+"""Kernel herding beside coresets: few points for a mixture of Gaussians (appendix of Claici, Genevay, Solomon 2020).
 
 Herding adds one point at a time, where the data's mean embedding exceeds that of the points so far by most:
 
@@ -7,10 +7,11 @@ Herding adds one point at a time, where the data's mean embedding exceeds that o
 It is greedy, and it decides every point for good; a coreset moves all of its points until nothing is gained. The
 paper's mixture was never published, so this one is our own. Herding gets three widths of its Gaussian kernel; descents
 on MMD, whose kernel has the middle one, and on the energy distance, whose kernel has none, show what moving all points
-does for a kernel. Every set of points is judged on samples that it has not seen.
+does for a kernel, and kernel thinning what rows can do that are chosen by halving. Every set of points is judged on
+samples that it has not seen.
 
-    python examples/kernel_herding.py --config configs/kernel_herding.yaml             # minutes
-    python examples/kernel_herding.py --config configs/kernel_herding.yaml --small     # seconds
+    python examples/kernel_herding.py --config configs/kernel_herding.yaml [--small]
+    python examples/report.py kernel_herding                          # its pictures and tables into docs/results
 
 Source: Chen, Welling, Smola (2010), Super-samples from kernel herding, equation 8.
 """
@@ -18,84 +19,114 @@ Source: Chen, Welling, Smola (2010), Super-samples from kernel herding, equation
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
+from typing import Any
 
 import experiment
 import figures
+import numpy as np
+import report
 import torch
-from experiment import Row
+from baselines import thinning
+from experiment import Row, Task
 from torch import Tensor
 
 import torchcoreset as tc
 
+NAME = "kernel_herding"
 CENTRES = torch.tensor([[-2.0, -1.5], [-1.5, 2.0], [0.5, 0.0], [2.5, 1.5], [2.0, -2.0]])
 WIDTHS = torch.tensor([0.7, 0.5, 0.4, 0.8, 0.6])
 SHARES = torch.tensor([0.25, 0.15, 0.2, 0.25, 0.15])
-HERDING, CORESET, RANDOM = "herding", "W2 coreset", "random sample"
-MEASURES = {"w2": "W2", "w1": "W1", "energy": "energy", "mmd": "MMD^2 / 2", "seconds": "seconds"}
+HERDING, CORESET, RANDOM, THINNING = "herding", "W2 coreset", "random sample", "kernel thinning"
+DRAWN = (CORESET, "support points", "MMD, all points moved", "herding, width 0.25", "herding, width 0.5", THINNING,
+         RANDOM)  # fmt: skip
+MEASURES = {"w2": "W2", "w1": "W1", "energy": "energy distance", "mmd": "MMD² / 2"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the YAML file says."""
+    """Fields that one run does not depend on stay out of its `repr`, by which results are kept."""
 
     rows: int
     judged: int
-    size: int
+    sizes: list[int]
+    drawn: int = field(repr=False)
     relative_blurs: list[float]
     steps: int
-    runs: int
+    runs: int = field(repr=False)
+    jobs: int = field(repr=False)
 
 
-def main(arguments: list[str] | None = None) -> dict[str, Tensor]:
-    """Place points in every way, print how well each does by every measure, and draw those of the first run."""
-    settings, out = experiment.read(Settings, "kernel_herding", __doc__, arguments)
-    rows: list[Row] = []
-    first: dict[str, Tensor] = {}
-    for seed in experiment.seeds(settings.runs, "herding"):
-        fitted, judge = mixture(settings.rows, seed=2 * seed), mixture(settings.judged, seed=2 * seed + 1)
-        found, scored = run(fitted, judge, settings)
-        rows += [{**row, "seed": seed} for row in scored]
-        first = first or found
-    experiment.write("kernel_herding", rows, settings, out)
-    means = experiment.summary(rows, ["points"])
-    print(f"{settings.size} points for {settings.rows} samples of a mixture of {len(CENTRES)} Gaussians, judged on")
-    print(f"{settings.judged} others; mean and standard deviation of {settings.runs} runs\n\n{table(means)}")
-    print(f"\n{conclusion(rows)}")
-    draw(first, mixture(settings.rows, seed=0), means, out / "kernel_herding.png")
-    return first
+def main(arguments: list[str] | None = None) -> list[Row]:
+    """Place points in every way, print how well each does by every measure, and draw; the quartiles."""
+    settings, out = experiment.read(Settings, NAME, __doc__, arguments)
+    if reason := thinning.missing():
+        print(reason)
+    tasks = [Task(settings, "mixture", "all", 0, seed) for seed in range(settings.runs)]
+    rows = [row for held in experiment.each(run, tasks, settings.jobs, out / f"{NAME}_kept.jsonl") for row in held]
+    experiment.write(NAME, rows, settings, out)
+    found = report.quartiles(rows, ["method", "size"], [*MEASURES, "seconds"])
+    report.conclude(NAME, rows, found, tables(found), out)
+    print("\n" + "\n".join(conclusion(rows, size) for size in settings.sizes))
+    figures.save(draw(found), out / f"{NAME}.png")
+    fitted = mixture(settings.rows, seed=0)
+    figures.save(scatter(fitted, placed(fitted, settings.drawn, settings)), out / f"{NAME}_points.png")
+    return found
 
 
-def run(fitted: Tensor, judge: Tensor, settings: Settings) -> tuple[dict[str, Tensor], list[Row]]:
-    """The points of every way, and what they score."""
-    scale = float((fitted - fitted.median(0).values).norm(dim=1).median())
-    blurs = [scale * relative for relative in settings.relative_blurs]
-    middle = blurs[len(blurs) // 2]
-    start = fitted[: settings.size]
-    ways: dict[str, Callable[[], Tensor]] = {
-        f"{HERDING}, width {relative:g}": partial(herd, fitted, settings.size, blur)
-        for relative, blur in zip(settings.relative_blurs, blurs, strict=True)
-    }
-    ways["MMD"] = partial(descend, tc.CoresetLoss(divergence="mmd", blur=middle), start, fitted, settings.steps)
-    ways["support points"] = partial(descend, tc.CoresetLoss(divergence="energy"), start, fitted, settings.steps)
-    ways[CORESET] = partial(exact, start, fitted)
-    ways[RANDOM] = start.clone
+def run(task: Task) -> list[Row]:
+    """What the points of every way and size score on samples that they were not fitted to."""
+    settings, seed = task.settings, task.seed
+    fitted, judge = mixture(settings.rows, seed=2 * seed), mixture(settings.judged, seed=2 * seed + 1)
     # Losses, not functions: a loss computes the term of the judges with themselves, the dear one, only once.
     measures = {
         "w2": tc.CoresetLoss(p=2),
         "w1": tc.CoresetLoss(p=1),
         "energy": tc.CoresetLoss(divergence="energy"),
-        "mmd": tc.CoresetLoss(divergence="mmd", blur=middle),
+        "mmd": tc.CoresetLoss(divergence="mmd", blur=middle(widths(fitted, settings))),
     }
-    found, rows = {}, []
-    for name, place in ways.items():
-        points, seconds = experiment.timed(place)
-        found[name] = points
-        row = {"points": name, **{key: loss(points, judge).item() for key, loss in measures.items()}}
-        rows.append({**row, "w2": row["w2"] ** 0.5, "seconds": seconds})
-    return found, rows
+    rows = []
+    for size in settings.sizes:
+        for name, place in ways(fitted, size, settings, seed).items():
+            points, seconds = experiment.timed(place)
+            scores = {key: loss(points, judge).item() for key, loss in measures.items()}
+            about = {"method": name, "size": size, "seed": seed, "seconds": seconds}
+            rows.append({**about, **scores, "w2": scores["w2"] ** 0.5})
+    return rows
+
+
+def ways(fitted: Tensor, size: int, settings: Settings, seed: int) -> dict[str, Callable[[], Tensor]]:
+    """A function for every way to place the points."""
+    start, blurs = fitted[:size], widths(fitted, settings)
+    found: dict[str, Callable[[], Tensor]] = {
+        CORESET: partial(exact, start, fitted),
+        "support points": partial(descend, tc.CoresetLoss(divergence="energy"), start, fitted, settings.steps),
+        "MMD, all points moved": partial(
+            descend, tc.CoresetLoss(divergence="mmd", blur=middle(blurs)), start, fitted, settings.steps
+        ),
+    }
+    for relative, blur in zip(settings.relative_blurs, blurs, strict=True):
+        found[f"{HERDING}, width {relative:g}"] = partial(herd, fitted, size, blur)
+    if thinning.missing() is None:
+        found[THINNING] = partial(thinned, fitted, size, seed)
+    return {**found, RANDOM: start.clone}
+
+
+def placed(fitted: Tensor, size: int, settings: Settings) -> dict[str, Tensor]:
+    """The points of every way for the first run."""
+    return {name: place() for name, place in ways(fitted, size, settings, 0).items()}
+
+
+def widths(fitted: Tensor, settings: Settings) -> list[float]:
+    """Widths of herding's kernel: `relative_blurs` in medians of the distance to the centre of the data."""
+    scale = float((fitted - fitted.median(0).values).norm(dim=1).median())
+    return [scale * relative for relative in settings.relative_blurs]
+
+
+def middle(blurs: Sequence[float]) -> float:
+    """The width of the kernel of the MMD."""
+    return blurs[len(blurs) // 2]
 
 
 def mixture(rows: int, seed: int) -> Tensor:
@@ -138,48 +169,59 @@ def exact(start: Tensor, samples: Tensor) -> Tensor:
     return tc.build_coreset(samples, len(start), p=2, init=start, progress=False).coreset.points.detach()
 
 
-def table(means: Sequence[Row]) -> str:
-    """Markdown: a line for each way, a column for each measure."""
-    lines = [f"| points | {' | '.join(MEASURES.values())} |", f"|{' --- |' * (len(MEASURES) + 1)}"]
-    for row in means:
-        cells = [f"{row[key]:.3g} ± {row[f'{key}_sd']:.1g}" for key in MEASURES]
-        lines.append(f"| {row['points']} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+def thinned(samples: Tensor, size: int, seed: int) -> Tensor:
+    """Rows chosen by kernel thinning."""
+    rows, _ = thinning.thinning(samples.numpy(), size, np.random.default_rng(seed))
+    return samples[torch.from_numpy(rows)]
 
 
-def conclusion(rows: Sequence[Row]) -> str:
-    """Herding at the width that suits each measure best, against the coreset."""
-    means = {row["points"]: row for row in experiment.summary(rows, ["points"])}
-    herded = [row for name, row in means.items() if name.startswith(HERDING)]
-    best = {key: min(row[key] for row in herded) / means[CORESET][key] for key in ("w2", "w1", "mmd")}
-    seeds = sorted({row["seed"] for row in rows})
-    w2 = {(row["points"], row["seed"]): row["w2"] for row in rows}
-    wins = sum(all(w2[CORESET, s] < w2[row["points"], s] for row in herded) for s in seeds)
+def conclusion(rows: Sequence[Row], size: int) -> str:
+    """Herding at the width that suits each measure best, against the coreset, at one size."""
+    here = [row for row in rows if row["size"] == size]
+    medians = {row["method"]: row for row in report.quartiles(here, ["method"], list(MEASURES))}
+    herded = [name for name in medians if name.startswith(HERDING)]
+    times = {key: min(medians[name][key] for name in herded) / medians[CORESET][key] for key in MEASURES}
+    won = "; ".join("{}: {} of {}".format(name, *report.wins(here, "w2", CORESET, name)) for name in herded)
+    worse = ", ".join(f"{times[key]:.2f} times its {name}" for key, name in MEASURES.items())
     return (
-        f"Conclusion: the coreset is closer in W_2 than herding at any width in {wins} of {len(seeds)} runs; herding, "
-        f"at the width that suits each measure best, is {best['w2']:.2f} times as far in W_2, {best['w1']:.2f} times "
-        f"in W_1 and {best['mmd']:.2f} times in MMD^2."
+        f"{size} points: runs in which the coreset is closer in W2 than {won}. "
+        f"Herding, at the width that suits each measure best, has {worse}."
     )
 
 
-def draw(found: dict[str, Tensor], samples: Tensor, means: Sequence[Row], path: Path) -> None:
-    """The points over the samples, a panel for each way, and W_2 of all of them."""
+def tables(found: Sequence[Row]) -> dict[str, str]:
+    """Markdown tables of the quartiles of each measure, and of seconds."""
+    made = {name: report.table(found, key, "method", "size") for key, name in MEASURES.items()}
+    return {**made, "seconds": report.table(found, "seconds", "method", "size", digits=2)}
+
+
+def draw(found: Sequence[Row]) -> Any:
+    """A panel for each measure: its value against the number of points."""
+    figure, axes = figures.panels(len(MEASURES))
+    held = {row["method"] for row in found}
+    for axis, (key, name) in zip(axes, MEASURES.items(), strict=True):
+        figures.curves(axis, found, key, figures.looks(method for method in DRAWN if method in held))
+        axis.set(yscale="log", title=name, xlabel="points")
+        if key in ("w2", "w1"):
+            figures.ratios(axis)
+        figures.sizes(axis, (row["size"] for row in found))
+        figures.name_lines(axis)
+    return figure
+
+
+def scatter(samples: Tensor, found: dict[str, Tensor]) -> Any:
+    """The points over the samples, two ways in a line."""
     plt = figures.pyplot()
-    across = (len(found) + 2) // 2
-    figure, axes = plt.subplots(2, across, figsize=(3.4 * across, 6.8), layout="constrained", dpi=130)
-    for axis, (name, points) in zip(axes.flat, found.items(), strict=False):
+    down = (len(found) + 1) // 2
+    figure, axes = plt.subplots(down, 2, figsize=(4.8, 2.4 * down), layout="constrained")
+    for axis in axes.flat:
         axis.set_axis_off()
-        axis.scatter(*samples.T.numpy(), s=3, color="#d5dbe1", linewidths=0)
-        axis.scatter(*points.T.numpy(), s=36, color="#d1495b", edgecolors="white", linewidths=0.7)
-        axis.set_title(name, fontsize=11)
+    for axis, (name, points) in zip(axes.flat, found.items(), strict=False):
+        axis.scatter(*samples.T.numpy(), s=1.5, color="#d5dbe1", linewidths=0, rasterized=True)
+        axis.scatter(*points.T.numpy(), s=22, color=figures.COLOURS[1], edgecolors="white", linewidths=0.6)
+        axis.set_title(name)
         axis.set_aspect("equal")
-    names, values, spreads = ([row[key] for row in means] for key in ("points", "w2", "w2_sd"))
-    colours = [experiment.COLOURS[0 if name == CORESET else 1] for name in names]
-    axes.flat[-1].barh(names, values, xerr=spreads, color=colours, ecolor="#333333")
-    axes.flat[-1].invert_yaxis()
-    axes.flat[-1].spines[["top", "right"]].set_visible(False)
-    axes.flat[-1].set_title(f"$W_2$, {means[0]['runs']} runs", fontsize=11)
-    figures.save(figure, path)
+    return figure
 
 
 if __name__ == "__main__":

@@ -76,13 +76,6 @@ def test_distributed_stream() -> None:
     assert upper < 0.45, done.stdout  # random points are at 1.5
 
 
-@pytest.mark.slow
-def test_kernel_herding(tmp_path: Path) -> None:
-    found = load("kernel_herding").main(["--small", "--out", str(tmp_path)])
-    assert (tmp_path / "kernel_herding.png").stat().st_size > 10_000
-    assert all(points.shape == (8, 2) and points.isfinite().all() for points in found.values())
-
-
 def test_time_to_equal_quality_is_when_the_own_value_first_is_near_that_of_the_exact_coreset() -> None:
     sinkhorn = load("sinkhorn_vs_exact")
     about = {"data": "a", "seed": 0, "blur": 0.0, "start": "own best start"}
