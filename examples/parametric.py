@@ -2,8 +2,9 @@
 
 A measure need not be points to stand in for another one: section 4.1 of the paper also asks for the best member of a
 family. Here a Gaussian is x = m + L z for fixed noise z, so the loss of the points x is differentiable in m and L.
-Noise is a coreset of N(0, I), or, to compare, a random sample of it. What is fitted is judged by the closed form of W_2
-between Gaussians, beside the Gaussian of the sample's own mean and covariance.
+Noise is a coreset of N(0, I), the same after the affine map that gives it mean 0 and covariance I, quasi-random
+(Sobol), or a random sample. What is fitted is judged by the closed form of W_2 between Gaussians, beside the Gaussian
+of the sample's own mean and covariance.
 
 "We experimented with this option using Gaussian mixtures, but the minimization is highly non-convex, and gradient
 descent algorithms do not converge except in restricted settings (e.g., mixtures with equal weights)." So mixtures of
@@ -12,49 +13,57 @@ potential, to a mixture with equal and one with unequal weights. Free weights mo
 "slow", at a tenth of it. A start has converged if its loss ends within a tenth of the least that any start, by any
 optimizer, has found for the same target with weights that are equal or free alike.
 
-    python examples/parametric.py --config configs/parametric.yaml             # minutes
-    python examples/parametric.py --config configs/parametric.yaml --small     # seconds
+    python examples/parametric.py --config configs/parametric.yaml [--small]
+    python examples/report.py parametric                              # its pictures and tables into docs/results
 
 Source: Claici, Genevay, Solomon (2020), section 4; closed form: Dowson, Landau (1982).
 """
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
 
 import experiment
 import figures
+import report
 import torch
-from experiment import Row
+from experiment import Row, Task
 from torch import Tensor
 
 import torchcoreset as tc
 from torchcoreset.testing import gaussian_w2
 
+NAME = "parametric"
 CENTRES = torch.tensor([[-2.0, -1.5], [-1.5, 2.0], [2.5, 1.5], [2.0, -2.0]])
 WIDTHS = torch.tensor([0.7, 0.5, 0.8, 0.6])
 TARGETS = {"equal": torch.full((4,), 0.25), "unequal": torch.tensor([0.5, 0.3, 0.15, 0.05])}
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
 WEIGHTS = {"equal": 0.0, "free": 1.0, "slow": 0.1}  # rate of the weights, in rates of the means
 NEAR = 1.1  # a start has converged if its loss is at most this many times the least that was found
+MOMENTS = "mean and covariance"
+VALUES = ("fitted", "loss", "seconds")
+TICKS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)  # of logarithmic axes
+CLOSE = (0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8)  # of those that have less than a factor of four
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the YAML file says."""
+    """Fields that one fit does not depend on stay out of its `repr`, by which results are kept."""
 
-    dimensions: list[int]
-    noise: int
+    dimensions: list[int] = field(repr=False)
+    noise: list[int] = field(repr=False)
     samples: int
     steps: int
+    gaussian_runs: int = field(repr=False)
     optimizers: dict[str, float]
     mixture_noise: int
     mixture_samples: int
     mixture_steps: int
-    runs: int
+    mixture_runs: int = field(repr=False)
+    jobs: int = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,40 +77,88 @@ class Mixture:
 
 
 def main(arguments: list[str] | None = None) -> dict[str, list[Row]]:
-    """Fit Gaussians and mixtures, print both tables, write them and draw the figure."""
-    settings, out = experiment.read(Settings, "parametric", __doc__, arguments)
-    gaussians, paths = fit_gaussians(settings)
+    """Fit Gaussians and mixtures, print tables, write them and draw; the rows of both."""
+    settings, out = experiment.read(Settings, NAME, __doc__, arguments)
+    keep = out / f"{NAME}_kept.jsonl"
+    tasks = [
+        Task(settings, str(d), "Gaussian", n, seed)
+        for seed in range(settings.gaussian_runs)
+        for n in settings.noise
+        for d in settings.dimensions
+    ]
+    gaussians = [row for rows in experiment.each(fit_gaussian, tasks, settings.jobs, keep) for row in rows]
+    tasks = [
+        Task(settings, target, weights, 0, seed, optimizer)
+        for seed in range(settings.mixture_runs)
+        for target in TARGETS
+        for weights in WEIGHTS
+        for optimizer in settings.optimizers
+    ]
+    mixtures = experiment.each(one_mixture, tasks, settings.jobs, keep)
+    rows = gaussians + mixtures
     experiment.write("parametric_gaussians", gaussians, settings, out)
-    print(f"Gaussians: W_2 by the closed form, mean and standard deviation of {settings.runs} runs\n")
-    print(gaussian_table(experiment.summary(gaussians, ["dimension", "noise"])))
-    mixtures, fits = fit_mixtures(settings)
     experiment.write("parametric_mixtures", mixtures, settings, out)
-    print(f"\nMixtures: W_2^2 to the data at the end of {settings.runs} starts\n\n{mixture_table(mixtures)}")
+    found = in_quartiles(gaussians, mixtures)
+    report.conclude(NAME, rows, found, tables(found), out)
     print(f"\n{conclusion(gaussians, mixtures)}")
-    draw(paths, mixtures, fits, settings, out / "parametric.png")
+    figures.save(draw(found), out / f"{NAME}.png")
+    figures.save(draw_mixtures(found), out / f"{NAME}_mixtures.png")
+    figures.save(fits(mixtures, settings), out / f"{NAME}_points.png")
     return {"gaussians": gaussians, "mixtures": mixtures}
 
 
-def fit_gaussians(settings: Settings) -> tuple[list[Row], dict[str, list[tuple[float, float]]]]:
-    """A Gaussian for each dimension, run and kind of noise, and the way that the first of the last dimension took."""
-    rows, paths = [], {}
-    for d in settings.dimensions:
-        for seed in range(settings.runs):
-            generator = torch.Generator().manual_seed(seed)
-            mean = torch.randn(d, generator=generator)
-            root = torch.randn(d, d, generator=generator) / d**0.5 + 0.5 * torch.eye(d)
-            data = mean + torch.randn(settings.samples, d, generator=generator) @ root.T
-            normal = torch.distributions.Normal(torch.zeros(d), torch.ones(d))
-            built = tc.build_coreset(normal, settings.noise, samples=100 * settings.noise, seed=seed, progress=False)
-            kinds = {"coreset": built.coreset.points, "random": torch.randn(settings.noise, d, generator=generator)}
-            moments = closed_form(data.mean(0), data.T.cov(correction=0), mean, root)
-            for kind, noise in kinds.items():
-                path = descend(noise.detach(), data, mean, root, settings.steps)
-                if seed == 0:
-                    paths[kind] = path
-                fitted = {"start": path[0][1], "fitted": path[-1][1], "loss": path[-1][0], "moments": moments}
-                rows.append({"dimension": d, "noise": kind, "seed": seed, **fitted})
-    return rows, paths
+def fit_gaussian(task: Task) -> list[Row]:
+    """A Gaussian fitted through noise of each kind, and the Gaussian of the sample's moments."""
+    settings, d, seed = task.settings, int(task.data), task.seed
+    generator = torch.Generator().manual_seed(seed)
+    mean = torch.randn(d, generator=generator)
+    root = torch.randn(d, d, generator=generator) / d**0.5 + 0.5 * torch.eye(d)
+    data = mean + torch.randn(settings.samples, d, generator=generator) @ root.T
+    about = {"dimension": d, "size": task.size, "seed": seed}
+    moments = closed_form(data.mean(0), data.T.cov(correction=0), mean, root)
+    rows = [{**about, "method": MOMENTS, "fitted": moments, "start": moments, "loss": float("nan"), "seconds": 0.0}]
+    for kind, make in NOISE.items():
+        path, seconds = experiment.timed(
+            lambda make=make: descend(make(task.size, d, seed), data, mean, root, settings.steps)
+        )
+        fitted = {"fitted": path[-1][1], "start": path[0][1], "loss": path[-1][0], "seconds": seconds}
+        rows.append({**about, "method": kind, **fitted})
+    return rows
+
+
+def coreset_noise(size: int, d: int, seed: int) -> Tensor:
+    """A W_2 coreset of N(0, I)."""
+    normal = torch.distributions.Normal(torch.zeros(d), torch.ones(d))
+    built = tc.build_coreset(normal, size, samples=100 * size, restarts=1, tolerance=1e-2, seed=seed, progress=False)
+    return built.coreset.points.detach()
+
+
+def stretched_noise(size: int, d: int, seed: int) -> Tensor:
+    """The same, with mean 0 and covariance I."""
+    points = coreset_noise(size, d, seed)
+    away = points - points.mean(0)
+    lower = torch.linalg.cholesky(away.T @ away / size)
+    stretched: Tensor = torch.linalg.solve_triangular(lower, away.T, upper=False).T
+    return stretched
+
+
+def sobol_noise(size: int, d: int, seed: int) -> Tensor:
+    """The first points of a scrambled Sobol sequence, through the quantiles of N(0, 1)."""
+    uniform = torch.quasirandom.SobolEngine(d, scramble=True, seed=seed).draw(size)
+    return torch.special.ndtri(uniform.clamp(1e-6, 1 - 1e-6))
+
+
+def random_noise(size: int, d: int, seed: int) -> Tensor:
+    """A sample of N(0, I), not of the numbers that the data are made of."""
+    return torch.randn(size, d, generator=torch.Generator().manual_seed(10**6 + seed))
+
+
+NOISE: dict[str, Callable[[int, int, int], Tensor]] = {
+    "coreset": coreset_noise,
+    "coreset, stretched": stretched_noise,
+    "quasi-random": sobol_noise,
+    "random": random_noise,
+}
 
 
 def closed_form(mean_1: Tensor, covariance_1: Tensor, mean_2: Tensor, root_2: Tensor) -> float:
@@ -127,26 +184,27 @@ def descend(noise: Tensor, data: Tensor, mean: Tensor, root: Tensor, steps: int)
     return path
 
 
-def fit_mixtures(settings: Settings) -> tuple[list[Row], dict[tuple[str, str], list[Mixture]]]:
-    """Mixtures from every start: rows, and the fits of the first optimizer by (target, weights)."""
+@cache
+def mixture_noise(size: int) -> Tensor:
+    """A W_2 coreset of N(0, I) in the plane, the noise of each component."""
     normal = torch.distributions.Normal(torch.zeros(2), torch.ones(2))
-    built = tc.build_coreset(normal, settings.mixture_noise, samples=10_000, progress=False)
-    noise = built.coreset.points.detach()
-    rows: list[Row] = []
-    fits: dict[tuple[str, str], list[Mixture]] = {}
-    for target, shares in TARGETS.items():
-        data = sample(shares, settings.mixture_samples)
-        for weights, slower in WEIGHTS.items():
-            for name, rate in settings.optimizers.items():
-                kind = {"target": target, "weights": weights, "optimizer": name}
-                found = []
-                for seed in experiment.seeds(settings.runs, f"{target}, {weights}, {name}"):
-                    rates = (rate, rate * slower)
-                    found.append(fit_mixture(data, noise, seed, settings.mixture_steps, OPTIMIZERS[name], rates))
-                    off = (found[-1].shares - shares).abs().sum().item() / 2
-                    rows.append({**kind, "seed": seed, "loss": found[-1].losses[-1], "shares_off": off})
-                fits.setdefault((target, weights), found)
-    return rows, fits
+    return tc.build_coreset(normal, size, samples=10_000, progress=False).coreset.points.detach()
+
+
+def start(settings: Settings, target: str, weights: str, optimizer: str, seed: int) -> Mixture:
+    """The mixture that one start ends with."""
+    rate = settings.optimizers[optimizer]
+    data, noise = sample(TARGETS[target], settings.mixture_samples), mixture_noise(settings.mixture_noise)
+    rates = (rate, rate * WEIGHTS[weights])
+    return fit_mixture(data, noise, seed, settings.mixture_steps, OPTIMIZERS[optimizer], rates)
+
+
+def one_mixture(task: Task) -> Row:
+    """Where one start ends."""
+    kind = {"target": task.data, "weights": task.method, "optimizer": task.given}
+    found, seconds = experiment.timed(lambda: start(task.settings, *kind.values(), task.seed))
+    off = (found.shares - TARGETS[task.data]).abs().sum().item() / 2
+    return {**kind, "seed": task.seed, "loss": found.losses[-1], "shares_off": off, "seconds": seconds}
 
 
 def sample(shares: Tensor, rows: int) -> Tensor:
@@ -190,14 +248,17 @@ def fit_mixture(
     )
 
 
-def gaussian_table(means: Sequence[Row]) -> str:
-    """Markdown: the closed form before and after, and that of the sample's moments."""
-    heads = {"start": "before", "fitted": "fitted", "moments": "mean and covariance", "loss": "W_2 that is minimised"}
-    lines = [f"| dimension | noise | {' | '.join(heads.values())} |", f"|{' --- |' * (len(heads) + 2)}"]
-    for row in means:
-        cells = [f"{row[key]:.3f} ± {row[f'{key}_sd']:.3f}" for key in heads]
-        lines.append(f"| {row['dimension']} | {row['noise']} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+def in_quartiles(gaussians: Sequence[Row], mixtures: Sequence[Row]) -> list[Row]:
+    """The rows of the CSV: Gaussians by dimension, noise and its size; mixtures by target, weights and optimizer."""
+    order = [*NOISE, MOMENTS]
+    first = report.quartiles(gaussians, ["dimension", "method", "size"], VALUES)
+    first.sort(key=lambda row: (row["dimension"], order.index(row["method"]), row["size"]))
+    second = report.quartiles(mixtures, ["target", "weights", "optimizer"], ["loss", "shares_off", "seconds"])
+    ends, counts = kinds_of(mixtures), converged(mixtures)
+    for row in second:
+        kind = row["target"], row["weights"], row["optimizer"]
+        row |= {"least": min(ends[kind]), "largest": max(ends[kind]), "converged": counts[kind]}
+    return [{"family": "Gaussian", **row} for row in first] + [{"family": "mixture", **row} for row in second]
 
 
 def kinds_of(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[float]]:
@@ -220,71 +281,115 @@ def converged(rows: Sequence[Row]) -> dict[tuple[str, str, str], int]:
     }
 
 
-def mixture_table(rows: Sequence[Row]) -> str:
-    """Markdown: where the starts of each kind end."""
-    means = {(row["target"], row["weights"], row["optimizer"]): row for row in
-             experiment.summary(rows, ["target", "weights", "optimizer"])}  # fmt: skip
-    lines = ["| true weights | fitted weights | optimizer | mean | best | worst | converged | weights off |"]
-    lines.append(f"|{' --- |' * 8}")
-    counts = converged(rows)
-    for kind, losses in kinds_of(rows).items():
-        row = means[kind]
-        cells = [f"{row['loss']:.3f} ± {row['loss_sd']:.3f}", f"{min(losses):.3f}", f"{max(losses):.3f}"]
-        cells += [f"{counts[kind]} of {len(losses)}", f"{row['shares_off']:.2f} ± {row['shares_off_sd']:.2f}"]
-        lines.append(f"| {' | '.join([*kind, *cells])} |")
-    return "\n".join(lines)
-
-
 def conclusion(gaussians: Sequence[Row], mixtures: Sequence[Row]) -> str:
     """What was found, in one sentence."""
-    noisy = {row["noise"]: row["fitted"] for row in experiment.summary(gaussians, ["noise"])}
-    moments = statistics.fmean(row["moments"] for row in gaussians)
+    most = max(row["size"] for row in gaussians)
+    medians = report.quartiles([row for row in gaussians if row["size"] == most], ["method", "dimension"], ["fitted"])
+    parts = []
+    for d in dict.fromkeys(row["dimension"] for row in medians):
+        held = {row["method"]: row["fitted"] for row in medians if row["dimension"] == d}
+        parts.append(f"{held['coreset']:.3f} from the truth in d = {d} ({MOMENTS} {held[MOMENTS]:.3f})")
     counts = dict.fromkeys(WEIGHTS, 0)
     for (_, weights, _), count in converged(mixtures).items():
         counts[weights] += count
     starts = len(mixtures) // len(WEIGHTS)
     return (
-        f"Conclusion: a Gaussian fitted through a coreset of its noise ends {noisy['coreset']:.3f} from the truth "
-        f"({moments:.3f} for the sample's mean and covariance, {noisy['random']:.3f} through random noise); of the "
+        f"Conclusion: a Gaussian fitted through a coreset of {most} points of noise ends {', '.join(parts)}; of the "
         f"mixtures {counts['equal']} of {starts} starts converge with equal weights, {counts['free']} with free ones "
         f"at the rate of the means, and {counts['slow']} with free ones at a tenth of it."
     )
 
 
-def draw(
-    paths: dict[str, list[tuple[float, float]]],
-    mixtures: Sequence[Row],
-    fits: dict[tuple[str, str], list[Mixture]],
-    settings: Settings,
-    path: Path,
-) -> None:
-    """Descent of a Gaussian, losses of mixtures from every start, and two fits with free weights."""
+def of_family(found: Sequence[Row], family: str, key: str) -> dict[Any, list[Row]]:
+    """The rows of Gaussians or mixtures by their dimension or target."""
+    held: dict[Any, list[Row]] = {}
+    for row in found:
+        if row["family"] == family:
+            held.setdefault(row[key], []).append(row)
+    return held
+
+
+def tables(found: Sequence[Row]) -> dict[str, str]:
+    """Markdown tables: for each dimension W_2 to the true Gaussian, and seconds; where the starts of mixtures end."""
+    made = {}
+    for d, rows in of_family(found, "Gaussian", "dimension").items():
+        made[f"Gaussian, d = {d}"] = report.table(rows, "fitted", "method", "size", digits=2)
+        fits = [row for row in rows if row["method"] != MOMENTS]
+        made[f"Gaussian, d = {d}, minimised"] = report.table(fits, "loss", "method", "size", digits=2)
+        made[f"Gaussian, d = {d}, seconds"] = report.table(fits, "seconds", "method", "size", digits=2)
+    lines = [
+        "| true weights | fitted weights | optimizer | loss at the end | least | largest | converged | weights off |"
+    ]
+    lines.append(f"|{' --- |' * 8}")
+    for rows in of_family(found, "mixture", "target").values():
+        for row in rows:
+            ends = [f"{row[key]:.3g}" for key in ("least", "largest")]
+            counted = f"{row['converged']} of {row['runs']}"
+            kind = [row["target"], row["weights"], row["optimizer"]]
+            cells = [*kind, report.cell(row, "loss"), *ends, counted, report.cell(row, "shares_off", 2)]
+            lines.append(f"| {' | '.join(cells)} |")
+    return {**made, "mixtures": "\n".join(lines)}
+
+
+def draw(found: Sequence[Row]) -> Any:
+    """A panel for each dimension: W_2 to the true Gaussian against the points of noise."""
+    held = of_family(found, "Gaussian", "dimension")
+    figure, axes = figures.panels(len(held))
+    for axis, (d, rows) in zip(axes, held.items(), strict=True):
+        figures.curves(axis, rows, "fitted", figures.looks(dict.fromkeys(row["method"] for row in rows)))
+        axis.set(yscale="log", title=f"a Gaussian, d = {d}", xlabel="points of noise", ylabel="$W_2$ to the true one")
+        figures.sizes(axis, (row["size"] for row in rows))
+        axis.set_ylim(top=min(axis.get_ylim()[1], 2 * max(row["fitted"] for row in rows)))  # fits may diverge
+        low, high = axis.get_ylim()
+        ticks = [tick for tick in TICKS if low <= tick <= high]
+        axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        figures.name_lines(axis)
+    return figure
+
+
+def draw_mixtures(found: Sequence[Row]) -> Any:
+    """A panel for each target: the loss at the end, its quartiles and its least, for each kind of fit."""
+    held = of_family(found, "mixture", "target")
+    figure, axes = figures.panels(len(held))
+    colours = dict(zip(WEIGHTS, figures.COLOURS, strict=False))
+    for axis, (target, rows) in zip(axes, held.items(), strict=True):
+        for place, row in enumerate(rows):
+            colour = colours[row["weights"]]
+            axis.plot([row["loss_low"], row["loss_high"]], [place, place], color=colour, linewidth=5, alpha=0.3)
+            axis.plot(row["loss"], place, "o", color=colour)
+            axis.plot(row["least"], place, "|", color=colour, markersize=9)
+            axis.annotate(
+                f"{row['converged']} of {row['runs']} converge", (1.04, place), xycoords=("axes fraction", "data"),
+                va="center", color=colour, fontsize=7.5, annotation_clip=False,
+            )  # fmt: skip
+        axis.set_yticks(range(len(rows)), [f"{row['weights']}, {row['optimizer']}" for row in rows])
+        axis.invert_yaxis()
+        axis.set(xscale="log", title=f"mixtures, true weights {target}", xlabel="$W_2^2$ to the data at the end")
+        low, high = axis.get_xlim()
+        ticks = [tick for tick in (CLOSE if high < 4 * low else TICKS) if low <= tick <= high]
+        axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axis.minorticks_off()
+    return figure
+
+
+def fits(mixtures: Sequence[Row], settings: Settings) -> Any:
+    """The best and the worst fit of each kind of weights by the first optimizer, for the target of unequal weights."""
     plt = figures.pyplot()
-    figure, axes = plt.subplots(1, 4, figsize=(17, 4.2), layout="constrained", dpi=130)
-    for (kind, way), colour in zip(paths.items(), experiment.COLOURS, strict=False):
-        axes[0].semilogy([closed for _, closed in way], color=colour, label=f"closed form, {kind} noise")
-        axes[0].semilogy([value for value, _ in way], "--", color=colour, label=f"minimised, {kind} noise")
-    axes[0].set(xlabel="step", ylabel="$W_2$", title=f"a Gaussian in {settings.dimensions[-1]} dimensions")
-    axes[0].legend(frameon=False, fontsize=8)
-    for weights, colour in zip(
-        WEIGHTS, (experiment.COLOURS[1], experiment.COLOURS[0], experiment.COLOURS[2]), strict=True
-    ):
-        for count, fit in enumerate(fits["unequal", weights]):
-            label = f"{weights} weights" if count == 0 else None
-            axes[1].semilogy(fit.losses, color=colour, alpha=0.5, linewidth=1, label=label)
-    axes[1].set(xlabel="step", ylabel="$W_2^2$ to the data", title=f"mixtures, {settings.runs} starts")
-    axes[1].legend(frameon=False, fontsize=8)
-    data = sample(TARGETS["unequal"], settings.mixture_samples)
-    ordered = sorted(fits["unequal", "free"], key=lambda fit: fit.losses[-1])
-    for axis, fit, name in ((axes[2], ordered[0], "best"), (axes[3], ordered[-1], "worst")):
-        axis.scatter(*data.T.numpy(), s=4, color="#c9d0d6", linewidths=0)
-        for share, mean, width in zip(fit.shares.tolist(), fit.means.tolist(), fit.widths.tolist(), strict=True):
-            axis.add_patch(plt.Circle(mean, 2 * width, fill=False, color=experiment.COLOURS[0], linewidth=1.5))
-            axis.annotate(f"{share:.2f}", mean, ha="center", va="center", fontsize=9)
-        axis.set_title(f"free weights, {name} of {settings.runs}: {fit.losses[-1]:.2f}", fontsize=11)
-        axis.set_aspect("equal", adjustable="datalim")
-        axis.set_axis_off()
-    figures.save(figure, path)
+    figure, axes = plt.subplots(len(WEIGHTS), 2, figsize=(4.8, 2.4 * len(WEIGHTS)), layout="constrained")
+    data, optimizer = sample(TARGETS["unequal"], settings.mixture_samples), next(iter(settings.optimizers))
+    for line, weights in zip(axes, WEIGHTS, strict=True):
+        kind = {"target": "unequal", "weights": weights, "optimizer": optimizer}
+        here = sorted((row for row in mixtures if row.items() >= kind.items()), key=lambda row: row["loss"])
+        for axis, row, name in zip(line, (here[0], here[-1]), ("best", "worst"), strict=True):
+            fit = start(settings, *kind.values(), row["seed"])
+            axis.scatter(*data.T.numpy(), s=3, color="#c9d0d6", linewidths=0)
+            for share, mean, width in zip(fit.shares.tolist(), fit.means.tolist(), fit.widths.tolist(), strict=True):
+                axis.add_patch(plt.Circle(mean, 2 * width, fill=False, color=figures.COLOURS[0], linewidth=1.2))
+                axis.annotate(f"{share:.2f}", mean, ha="center", va="center", fontsize=7)
+            axis.set_title(f"{weights} weights, {name}: {fit.losses[-1]:.2f}")
+            axis.set_aspect("equal", adjustable="datalim")
+            axis.set_axis_off()
+    return figure
 
 
 if __name__ == "__main__":

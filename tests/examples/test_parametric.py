@@ -17,15 +17,31 @@ def test_parametric(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     config = tmp_path / "smaller.yaml"
     config.write_text(text.replace("mixture_steps: 30", "mixture_steps: 8").replace("noise: 8", "noise: 5"), "utf-8")
     found = parametric.main(["--config", str(config), "--small", "--out", str(tmp_path)])
-    assert (tmp_path / "parametric.png").stat().st_size > 10_000
-    assert {path.name for path in tmp_path.glob("*.csv")} == {"parametric_gaussians.csv", "parametric_mixtures.csv"}
-    fitted = {(row["noise"], row["seed"]): row["fitted"] for row in found["gaussians"]}
-    assert all(row["fitted"] < 0.5 * row["start"] for row in found["gaussians"])
+    assert (tmp_path / "parametric.png").stat().st_size > 5_000  # one panel with one size
+    for name in ("parametric", "parametric_mixtures", "parametric_points"):
+        assert (tmp_path / f"{name}.svg").stat().st_size > 10_000
+    assert {path.name for path in tmp_path.glob("*.csv")} == {
+        "parametric_gaussians.csv", "parametric_mixtures.csv", "parametric_quartiles.csv"
+    }  # fmt: skip
+    fits = [row for row in found["gaussians"] if row["method"] in parametric.NOISE]
+    fitted = {(row["method"], row["seed"]): row["fitted"] for row in fits}
+    assert all(row["fitted"] < 0.5 * row["start"] for row in fits)
     assert all(fitted["coreset", seed] < min(0.15, fitted["random", seed]) for seed in (0, 1))
     losses = parametric.kinds_of(found["mixtures"])
     assert set(losses) == {(t, w, "sgd") for t in ("equal", "unequal") for w in ("equal", "free", "slow")}
     assert all(len(held) == 2 for held in losses.values())
     assert "Conclusion: a Gaussian fitted through a coreset" in capsys.readouterr().out
+
+
+def test_noise_of_every_kind_and_what_the_stretch_does() -> None:
+    import parametric
+
+    for d in (1, 3):
+        made = {kind: make(40, d, 0) for kind, make in parametric.NOISE.items()}
+        assert all(noise.shape == (40, d) and noise.isfinite().all() for noise in made.values())
+        stretched = made["coreset, stretched"]
+        torch.testing.assert_close(stretched.mean(0), torch.zeros(d), atol=1e-6, rtol=0)
+        torch.testing.assert_close(stretched.T @ stretched / 40, torch.eye(d), atol=1e-5, rtol=0)
 
 
 @pytest.mark.slow
