@@ -169,7 +169,11 @@ STEPS = Section(
 CLOUDS = Section(
     title="Batches of clouds",
     about="Pairs of normal clouds: values and gradients of all pairs, as a loss over a minibatch of point clouds.",
-    plans={"64 pairs, n=100 m=200 d=3": Plan(make=pairs(64, 100, 200, 3), task="clouds")},
+    plans={
+        "64 pairs, n=100 m=200 d=3": Plan(make=pairs(64, 100, 200, 3), task="clouds"),
+        "256 pairs, n=20 m=50 d=3": Plan(make=pairs(256, 20, 50, 3), task="clouds"),
+        "256 pairs, n=10 m=30 d=3": Plan(make=pairs(256, 10, 30, 3), task="clouds"),
+    },
     compared=("ours, one call", "POT emd2, a loop"),
 )
 QUALITY = Section(

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from ..modes import outside_compile
 from ..tensors import real_tensor
-from ..transport import EXACT_GAP, Status, Transport, TransportBatch, is_choice, report_unconverged, solve
-from ..transport.batched import broadcast, is_batch, make_problems, refuse_choices, refuse_group, solve_each
+from ..transport import EXACT_GAP, Status, Transport, TransportBatch, is_choice, report_unconverged, solve, solve_batch
+from ..transport.batched import broadcast, is_batch, make_problems, refuse_choices, refuse_group
 from ..transport.costs import Cost, check_euclidean, in_coordinates, measured
 from ..transport.passes import EngineName
 from ..transport.ranks import as_ranks, solve_on, told_to
@@ -151,11 +151,18 @@ class WassersteinSettings(DivergenceSettings[Transport | TransportBatch]):
     ) -> tuple[Tensor, TransportBatch]:
         """The values (B,) of a batch of pairs; autograd sums the gradients of shared inputs over the pairs."""
         accuracy, dtype = (EXACT_GAP, torch.float64) if self.exact else (self.tolerance, None)
-        run = partial(solve, tolerance=accuracy, exact=self.exact, max_steps=self.max_steps, engine=self.engine)
 
         def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
             problems = make_problems(x, y, power, point_weights, sample_weights, dtype=dtype)
-            return solved_by_plans(problems.cost, solve_each(problems, run, start))
+            found = solve_batch(
+                problems,
+                tolerance=accuracy,
+                exact=self.exact,
+                start=start,
+                max_steps=self.max_steps,
+                engine=self.engine,
+            )
+            return solved_by_plans(problems.cost, found)
 
         return attach("wasserstein", solve_now, *broadcast(*inputs))
 

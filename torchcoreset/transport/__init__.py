@@ -8,9 +8,10 @@ depends on the distance and on p. `solve` is the entry point, and `solver` combi
     dual        Newton on the semi-dual: from a cold start to a nearly optimal potential
     flow        min-cost flow on the cells: from there to a feasible plan and the optimal potential
 
-`stream` updates the potential of a stream batch by batch, `entropic` solves the entropic problem, `ranks` wraps a
-problem and its engine if samples are distributed over several processes, and `batched` solves many problems of one
-shape. `marginals` describes weights and masses that a plan may choose, and `relaxed` solves for such plans.
+`direct` solves small problems by the flow alone, all of a batch in one call. `stream` updates the potential of a
+stream batch by batch, `entropic` solves the entropic problem, `ranks` wraps a problem and its engine if samples lie
+on several processes, and `batched` checks many problems of one shape. `marginals` describes weights and masses that a
+plan may choose, and `relaxed` solves for such plans.
 `reductions` merges equal samples, leaves out points without weight and splits a problem where no mass crosses; `labels`
 assigns each sample to one point, and `extent` computes median, scale and diameter.
 """
@@ -22,7 +23,16 @@ from .marginals import FREE, as_marginals, check_trim, is_choice
 from .problem import Problem, as_table, make_problem, within_range
 from .reductions import repeats_of
 from .result import Coupling, Status, Transport, entries_of_block
-from .solve import EXACT_GAP, check_start, check_tolerance, report_unconverged, solve, solve_dual, transport
+from .solve import (
+    EXACT_GAP,
+    check_start,
+    check_tolerance,
+    report_unconverged,
+    solve,
+    solve_batch,
+    solve_dual,
+    transport,
+)
 from .solver import DENSE_BALANCE
 from .stream import StreamStatus, StreamTransport
 
@@ -30,6 +40,6 @@ __all__ = [
     "DENSE_BALANCE", "DISTANCE", "EXACT_GAP", "FREE", "Cost", "Coupling", "CouplingBatch", "Problem",
     "Status", "StreamStatus", "StreamTransport", "Transport", "TransportBatch", "as_cost", "as_marginals", "as_table",
     "check_power", "check_start", "check_tolerance", "check_trim", "data_scale", "diameter", "distances",
-    "entries_of_block", "is_choice", "make_problem", "repeats_of", "report_unconverged", "solve", "solve_dual",
-    "transport", "weighted_median", "within_range",
+    "entries_of_block", "is_choice", "make_problem", "repeats_of", "report_unconverged", "solve", "solve_batch",
+    "solve_dual", "transport", "weighted_median", "within_range",
 ]  # fmt: skip

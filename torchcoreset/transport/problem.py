@@ -212,7 +212,9 @@ def without_offset(x: Tensor, y: Tensor, largest: float) -> tuple[Tensor, Tensor
         if float(shift.double().square().sum()) <= float((some - shift).square().sum(1).median()):
             return x, y
     count = rows_of_block(x)
-    for rows in (x, y[:SHOWN], y[SHOWN:]):  # most columns of floats show in a few rows that they would be rounded
+    # Most columns of floats show in a few rows that they would be rounded; few rows are looked at in one.
+    tables = (torch.cat((x, y)),) if len(x) + len(y) <= SHOWN else (x, y[:SHOWN], y[SHOWN:])
+    for rows in tables:
         for start in range(0, len(rows), count):
             if not bool(shift.any()):
                 return x, y

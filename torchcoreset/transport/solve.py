@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import repeat
 from typing import Any, TypeVar
 
 import torch
@@ -13,15 +14,16 @@ from torch import Tensor
 from ..errors import ConvergenceError, ConvergenceWarning, warn_user
 from ..modes import solver_modes
 from ..tensors import check_count, check_flag, is_real, real_tensor, weighted_points
-from .batched import TransportBatch, is_batch, make_problems, refuse_choices, refuse_group, solve_each
+from .batched import ProblemBatch, TransportBatch, check_starts, is_batch, make_problems, refuse_choices, refuse_group
 from .costs import Cost, check_euclidean, measured
+from .direct import solve_at_once
 from .passes import Engine, EngineChoice, EngineName, check_engine
 from .problem import Problem, as_float64, as_tables, make_problem, within_range
 from .ranks import as_ranks, solve_on, told_to
 from .reductions import Group, Repeats, c_transform, extend, far_groups, group_problem, repeats_of, restrict
 from .relaxed import solve_relaxed
 from .result import Coupling, Status, Transport
-from .solver import Settings, Solver, plan_cost
+from .solver import BLUNT, Settings, Solver, is_tiny, plan_cost
 
 EXACT_GAP = 1e-9
 FLOAT64 = 1 << 28  # coordinates times points up to which a direct solve is in float64: some 50 ms (one core)
@@ -136,7 +138,9 @@ def transport(
                 power, points, samples = measured(cost, p, *as_tables(points, samples, most=3))
         if batched:
             problems = make_problems(points, samples, power, point_weights, sample_weights, dtype=dtype)
-            result: Transport | TransportBatch = solve_each(problems, partial(run, engine=engine), start)
+            result: Transport | TransportBatch = solve_batch(
+                problems, tolerance=gap, exact=exact, start=start, max_steps=max_steps, engine=engine
+            )
         elif ranks is None:
             problem = make_problem(points, samples, power, point_weights, sample_weights, trim=trim, dtype=dtype)
             result = run(problem, start=start, engine=engine)
@@ -227,12 +231,60 @@ def solve(
     return result if repeats is None else repeats.expanded(result, problem)
 
 
+def solve_batch(
+    problems: ProblemBatch, *, tolerance: float, exact: bool, start: Any, max_steps: int, engine: EngineName = "auto"
+) -> TransportBatch:
+    """Solve a batch of checked problems, from potentials (B, n), or (n,) for all, or None; else as `solve`.
+
+    Small problems are solved together; those whose bounds do not meet then, and larger ones, one after the other.
+    """
+    starts = None if start is None else check_starts(start, problems)
+    settings = Settings(tolerance, exact, max_steps, engine, False)
+    found: Iterator[Transport | None] = repeat(None, len(problems))
+    if problems.rounds_nothing:
+        tables = (problems.x, problems.y, problems.b, problems.a)
+        found = _solve_at_once(problems.cost, tables, max(problems.largest), min(problems.largest), starts, settings)
+    run = partial(solve, tolerance=tolerance, exact=exact, max_steps=max_steps, engine=engine)
+    return TransportBatch(
+        tuple(
+            run(problems.problem(i), start=None if starts is None else starts[i]) if result is None else result
+            for i, result in enumerate(found)
+        )
+    )
+
+
+def _solve_at_once(
+    cost: Cost,
+    tables: tuple[Tensor, Tensor, Tensor, Tensor],
+    most: float,
+    least: float,
+    start: Tensor | None,
+    settings: Settings,
+) -> Iterator[Transport | None]:
+    """The results of problems (B, n, d), (B, m, d), (B, n), (B, m) if they are small; None of all others.
+
+    The largest number of each is between `least` and `most`.
+    """
+    x, y, b, a = tables
+    shape = (x.shape[1], y.shape[1], x.shape[2])
+    limits = cost.range(torch.float64, x.shape[2])
+    if not (is_tiny(shape, cost, settings, start is not None) and limits[0] <= least and most <= limits[1]):
+        return repeat(None, len(x))
+    return solve_at_once(cost, x, y, b, a, start, settings.tolerance, BLUNT)
+
+
 def _repeats(problem: Problem) -> Repeats | None:
     """Which samples are equal, if all are here; else as `repeats_of`."""
     return repeats_of(problem.y) if len(problem.y) == problem.count else None
 
 
 def _solve(problem: Problem, settings: Settings, start: Tensor | None) -> Transport:
+    if len(problem.y) == problem.count:
+        tables = (problem.x[None], problem.y[None], problem.b[None], problem.a[None])
+        guess = None if start is None else start[None]
+        found = next(_solve_at_once(problem.cost, tables, problem.largest, problem.largest, guess, settings))
+        if found is not None:
+            return found
     support, run_groups = problem.b > 0, partial(_solve_groups, balanced=True)
     if bool(support.all()):
         return _in_enough_digits(problem, settings, start, Solver.run, run_groups)[0]

@@ -23,6 +23,8 @@ import torch
 from torch import Tensor
 
 from . import dual
+from .costs import Cost
+from .direct import balance_all
 from .dual import Curvature, LazyHessian
 from .flow import (
     MASS_TOLERANCE,
@@ -35,18 +37,9 @@ from .flow import (
     north_west_corner,
     priced_samples,
 )
-from .passes import (
-    RESOLUTION,
-    SUMMED,
-    Engine,
-    EngineChoice,
-    LaguerreCells,
-    make_engine,
-    minimum_error,
-    of_sums,
-    unresolved,
-)
+from .passes import RESOLUTION, Engine, EngineChoice, LaguerreCells, make_engine, unresolved
 from .problem import Problem
+from .reductions import FEWEST
 from .result import Coupling, Status, Transport
 
 # Direct solves: no approach, all samples are balanced.
@@ -182,8 +175,14 @@ class Solver:
         by_differences = is_float64 and problem.y.numel() * len(b) <= DIFFERENCES
         block = problem.cost.pairwise_exact if by_differences else problem.cost.pairwise
         costs = block(problem.y, problem.x).double().cpu().numpy()
+        if by_differences:
+            self.engine.meter.spent += 1
+            found = balance_all(costs[None], a[None], b[None], v[None], problem.cost.roundoffs(problem.x.shape[1]))
+            self.keep_plan(next(found.plans(device)), float(found.found.value[0]))
+            self._keep(found.only_cells(device))
+            return self.gap <= self.tolerance
         cell, _ = nearest_cells(costs, v)
-        if is_float64 and not by_differences:
+        if is_float64:
             mean = float(a @ costs[np.arange(len(a)), cell])
             if unresolved(problem, min(mean, self.value), ROUNDED * self.tolerance):
                 costs = problem.cost.pairwise_exact(problem.y, problem.x).cpu().numpy()
@@ -192,13 +191,8 @@ class Solver:
         rows, cols, mass = balanced.rows, balanced.cols, balanced.mass
         entries = [torch.from_numpy(array).to(device) for array in (rows, cols, mass)]
         plan = Coupling(entries[0], entries[1], entries[2], costs.shape)
-        self.keep_plan(plan, float(mass @ costs[rows, cols]) if by_differences else plan_cost(self.engine, plan))
-        potential = torch.from_numpy(balanced.potential - b @ balanced.potential).to(device)
-        if by_differences:
-            self.engine.meter.spent += 1
-            self._keep(cells_of_costs(problem, costs, potential))
-        else:
-            self.evaluate(potential)
+        self.keep_plan(plan, plan_cost(self.engine, plan))
+        self.evaluate(torch.from_numpy(balanced.potential - b @ balanced.potential).to(device))
         return self.gap <= self.tolerance
 
     def _solve_along_lists(self, start: Tensor) -> bool:
@@ -509,26 +503,22 @@ class Solver:
         )
 
 
-def cells_of_costs(problem: Problem, costs: Floats, v: Tensor) -> LaguerreCells:
-    """The cells of a centred potential (n,), from costs (m, n) by differences in float64; margins are not looked at."""
-    potential, a = v.cpu().numpy(), problem.a.cpu().numpy()
-    cell, reduced = nearest_cells(costs, potential)
-    own = costs[np.arange(len(cell)), cell]
-    mass = np.bincount(cell, a, len(potential))
-    mean = float(a @ own)
-    error = float(a @ minimum_error(problem, reduced, float(potential.max())))
-    error += of_sums(problem, mean, SUMMED * float((mass + problem.b.cpu().numpy()) @ np.abs(potential)))
-    dual = float(a @ reduced) - (error if error > RESOLUTION * mean else 0.0)
-    cells, costs_there, masses = (torch.from_numpy(array).to(v.device) for array in (cell, own, mass))
-    return LaguerreCells(v, cells, costs_there, torch.zeros_like(costs_there), masses, mean, error, dual)
-
-
 def is_direct(n: int, m: int, warm: bool) -> bool:
     """Whether m samples are so few, or so few for each of n points, that they are solved directly."""
     most = max(FEW, FEW_PER_POINT * n)
     if warm:
         most = max(most, WARM_PER_POINT * n, min(SMALL_PER_POINT * n, SMALL // n))
     return m <= most and n * m <= MOST_PAIRS
+
+
+def is_tiny(shape: tuple[int, int, int], cost: Cost, settings: Settings, warm: bool) -> bool:
+    """Whether n points and m samples in d dimensions are solved directly on costs from differences, by no engine."""
+    n, m, d = shape
+    if settings.max_steps < FEWEST_STEPS or settings.engine != "auto":
+        return False
+    if n == 1 or (d == 1 and cost.sorts_on_line) or (warm and n > DENSE_BALANCE):
+        return False
+    return m < FEWEST and n * m * d <= DIFFERENCES and is_direct(n, m, warm)
 
 
 def _marginal_error(cells: LaguerreCells, problem: Problem) -> float:

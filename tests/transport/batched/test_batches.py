@@ -11,6 +11,7 @@ from torch import Tensor
 
 import torchcoreset as tc
 from tests.data import CLOUDS, cloud, normal
+from torchcoreset.transport import direct
 
 FIELDS = ("value", "lower", "gap", "potential", "transform", "cell_mass", "marginal_error", "steps", "assignment")
 
@@ -41,6 +42,28 @@ def assert_loop(batch: tc.TransportBatch, loop: list[tc.Transport]) -> None:
 def test_a_batch_is_a_loop(kind: str, p: float) -> None:
     x, y = pairs_of(kind)
     assert_loop(tc.transport(x, y, p), [tc.transport(*pair, p) for pair in zip(x, y, strict=True)])
+
+
+def test_pairs_that_are_not_solved_at_once_are_solved_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = pairs_of("smooth", 5)
+    b = torch.ones(5, 12, dtype=torch.float64)
+    b[1, 3] = 0  # has a point without weight
+    start = torch.zeros(5, 12, dtype=torch.float64)
+    start[2] = 1e9 * normal(12)  # leaves few digits for the bounds
+    monkeypatch.setattr(direct, "BLOCK", 2 * 12 * 60)  # two pairs in a call
+    batch = tc.transport(x, y, 2, b, start=start)
+    alone = [tc.transport(x[i], y[i], 2, b[i], start=start[i]) for i in range(5)]
+    assert_loop(batch, alone)
+    assert all(pair.gap <= 1e-9 for pair in batch)
+
+
+def test_pairs_of_any_distance_are_solved_at_once() -> None:
+    x, y = pairs_of("smooth")
+    for cost in (tc.costs.GreatCircle(), lambda a, b: (a - b).abs().sum(-1)):
+        assert_loop(
+            tc.transport(x[..., :2], y[..., :2], 1, cost=cost),
+            [tc.transport(*pair, 1, cost=cost) for pair in zip(x[..., :2], y[..., :2], strict=True)],
+        )
 
 
 @pytest.mark.parametrize("options", [{"exact": True}, {"tolerance": 0.05}, {"engine": "dense", "tolerance": 1e-5}])

@@ -1,7 +1,7 @@
-"""Many transport problems of one shape: checked together, solved one by one, with stacked results.
+"""Many transport problems of one shape: checked together, with stacked results.
 
 `problems` checks points (B, n, d) and samples (B, m, d); `result` has the results with a leading dimension B. Each pair
-is solved as it would be in a call of its own, by a function that is passed in.
+is solved as it would be in a call of its own, by `solve_batch`.
 """
 
 from .problems import (
@@ -15,9 +15,9 @@ from .problems import (
     refuse_group,
     shape_of,
 )
-from .result import CouplingBatch, TransportBatch, solve_each
+from .result import CouplingBatch, TransportBatch, check_starts
 
 __all__ = [
-    "BATCH", "PAIR", "CouplingBatch", "ProblemBatch", "TransportBatch", "broadcast", "is_batch", "make_problems",
-    "refuse_choices", "refuse_group", "shape_of", "solve_each",
+    "BATCH", "PAIR", "CouplingBatch", "ProblemBatch", "TransportBatch", "broadcast", "check_starts", "is_batch",
+    "make_problems", "refuse_choices", "refuse_group", "shape_of",
 ]  # fmt: skip

@@ -42,10 +42,22 @@ class ProblemBatch:
         return len(self.x)
 
     def __iter__(self) -> Iterator[Problem]:
-        """The problem of each pair, made when it is asked for: shifted copies of all would double the memory."""
-        rows = zip(self.x, self.b, self.y, self.a, self.equal, self.largest, strict=True)
-        for x, b, y, a, equal, largest in rows:
-            yield place(x, b, y, a, self.cost, equal=equal, largest=largest, dtype=self.dtype)
+        """The problem of each pair."""
+        return map(self.problem, range(len(self)))
+
+    def problem(self, i: int) -> Problem:
+        """The problem of one pair, made when it is asked for: shifted copies of all would double the memory."""
+        return place(
+            self.x[i], self.b[i], self.y[i], self.a[i], self.cost,
+            equal=self.equal[i], largest=self.largest[i], dtype=self.dtype,
+        )  # fmt: skip
+
+    @property
+    def rounds_nothing(self) -> bool:
+        """Whether the problems hold all numbers as they are, but for a shift of both clouds."""
+        work = self.dtype or torch.promote_types(self.x.dtype, torch.float32)
+        wide = torch.promote_types(self.x.dtype, self.y.dtype)
+        return torch.promote_types(wide, work) == work and 2 * max(self.largest) <= torch.finfo(work).max
 
 
 def is_batch(points: Any, samples: Any) -> bool:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ...modes import solver_modes
 from ...tensors import real_tensor
-from ..problem import Problem
 from ..result import Coupling, Status, Transport
 from .problems import ProblemBatch
 
@@ -179,19 +178,7 @@ class TransportBatch:
         )
 
 
-class Solve(Protocol):
-    """What solves a checked problem from a potential (n,) or None."""
-
-    def __call__(self, problem: Problem, *, start: Tensor | None) -> Transport: ...
-
-
-def solve_each(problems: ProblemBatch, solve: Solve, start: Any = None) -> TransportBatch:
-    """Solve one pair after the other, from potentials (B, n), or (n,) for all, or None."""
-    starts = [None] * len(problems) if start is None else _check_start(start, problems)
-    return TransportBatch(tuple(solve(problem, start=v) for problem, v in zip(problems, starts, strict=True)))
-
-
-def _check_start(start: Any, problems: ProblemBatch) -> Tensor:
+def check_starts(start: Any, problems: ProblemBatch) -> Tensor:
     """The starting potentials (B, n), or ValueError before any pair is solved."""
     v = real_tensor(start, "start")
     shape = problems.b.shape

@@ -6,11 +6,21 @@ of their cell take part (`boundary`). Mass that finds no path is moved by the no
 
 from .boundary import BoundarySamples, boundary_samples, cheapest_moves, least_margin, priced_samples, within_limits
 from .candidate_arcs import candidate_arcs
-from .network_simplex import MASS_TOLERANCE, Balanced, CandidateArcs, Floats, Ints, balance, nearest_cells
+from .network_simplex import (
+    MASS_TOLERANCE,
+    Balanced,
+    CandidateArcs,
+    Floats,
+    Ints,
+    SolvedPairs,
+    balance,
+    nearest_cells,
+    solve_pairs,
+)
 from .north_west_corner import north_west_corner
 
 __all__ = [
-    "MASS_TOLERANCE", "Balanced", "BoundarySamples", "CandidateArcs", "Floats", "Ints", "balance", "boundary_samples",
-    "candidate_arcs", "cheapest_moves", "least_margin", "nearest_cells", "north_west_corner", "priced_samples",
-    "within_limits",
+    "MASS_TOLERANCE", "Balanced", "BoundarySamples", "CandidateArcs", "Floats", "Ints", "SolvedPairs", "balance",
+    "boundary_samples", "candidate_arcs", "cheapest_moves", "least_margin", "nearest_cells", "north_west_corner",
+    "priced_samples", "solve_pairs", "within_limits",
 ]  # fmt: skip

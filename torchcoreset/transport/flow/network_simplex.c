@@ -471,6 +471,69 @@ EXPORT void nearest_cells(Int n, Int k, const double *cost, const double *v, Int
     }
 }
 
+/* The plan of a flow on all costs (k, n), whose arguments these are: its entries, in `rows`, `cols` and `masses`, and its
+cost. `received` (n) is what each point has of it. Returns the number of entries. */
+static Int write_plan(Int n, Int k, const double *cost, const Int *home, const double *home_mass, const double *home_cost,
+                      const Int *link, const double *link_mass, Int *rows, Int *cols, double *masses, double *received,
+                      double *value) {
+    Int entries = 0;
+    *value = 0;
+    memset(received, 0, n * sizeof(double));
+    for (Int at = 0; at < k + n; at++) {
+        int at_home = at < k;
+        Int s = at_home ? at : link[at - k], j = at_home ? home[at] : at - k;
+        double mass = at_home ? home_mass[at] : link_mass[at - k];
+        if (s < 0 || !(mass > 0)) continue;
+        rows[entries] = s, cols[entries] = j, masses[entries++] = mass;
+        received[j] += mass;
+        *value += mass * (at_home ? home_cost[s] : cost[s * n + j]);
+    }
+    return entries;
+}
+
+/* Solve `count` problems of one shape, one after the other: on costs (count, k, n), for masses `a` (count, k) and weights
+`b` (count, n), from the cells at the potentials `v` (count, n), which come back as those of the plans, with mean b v = 0.
+
+Plans: `sizes` (count) entries each, one plan after the other in `rows`, `cols` and `masses` (count (k + n)); their costs
+`value` (count), and `wrong` (count), the largest error of the mass that a point receives. Cells of the potentials: the
+nearest point `cell`, c - v there, `reduced`, and c, `cell_cost` (count, k); masses `cell_mass` (count, n). Returns 0, or
+-1 where there is not enough memory. */
+EXPORT Int solve_pairs(Int count, Int n, Int k, const double *cost, const double *a, const double *b, double tolerance,
+                       double *v, Int *sizes, Int *rows, Int *cols, double *masses, double *value, double *wrong,
+                       Int *cell, double *reduced, double *cell_cost, double *cell_mass) {
+    double *numbers = malloc((2 * k + 2 * n) * sizeof(double));
+    Int *indices = malloc((k + n) * sizeof(Int)), failed = !numbers || !indices;
+    double *home_mass = numbers, *home_cost = home_mass + k, *link_mass = home_cost + k, *sums = link_mass + n;
+    Int *home = indices, *link = home + k;
+    for (Int pair = 0; pair < count && !failed; pair++) {
+        nearest_cells(n, k, cost, v, home, home_cost);
+        memset(sums, 0, n * sizeof(double));
+        for (Int s = 0; s < k; s++) {
+            home_cost[s] = cost[s * n + home[s]];
+            home_mass[s] = a[s];
+            sums[home[s]] += a[s];
+        }
+        for (Int j = 0; j < n; j++) sums[j] -= b[j];
+        failed = network_simplex(n, k, cost, NULL, NULL, sums, tolerance, home, home_mass, home_cost, link, link_mass, v) < 0;
+        if (failed) break;
+        sizes[pair] = write_plan(n, k, cost, home, home_mass, home_cost, link, link_mass, rows, cols, masses, sums, value);
+        double mean = 0;
+        *wrong = 0;
+        for (Int j = 0; j < n; j++) mean += b[j] * v[j], *wrong = fmax(*wrong, fabs(sums[j] - b[j]));
+        for (Int j = 0; j < n; j++) v[j] -= mean, cell_mass[j] = 0;
+        nearest_cells(n, k, cost, v, cell, reduced);
+        for (Int s = 0; s < k; s++) {
+            cell_cost[s] = cost[s * n + cell[s]];
+            cell_mass[cell[s]] += a[s];
+        }
+        rows += sizes[pair], cols += sizes[pair], masses += sizes[pair], value++, wrong++;
+        cost += k * n, a += k, b += n, v += n, cell += k, reduced += k, cell_cost += k, cell_mass += n;
+    }
+    free(numbers);
+    free(indices);
+    return failed ? -1 : 0;
+}
+
 VECTORISED static Int count_below(const double *cost, double base, const double *limit, Int n) {
     Int count = 0;
 #if defined(__GNUC__)

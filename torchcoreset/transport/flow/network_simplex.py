@@ -90,6 +90,53 @@ def nearest_cells(cost: Floats, v: Floats) -> tuple[Ints, Floats]:
     return cell, reduced
 
 
+@dataclass(frozen=True)
+class SolvedPairs:
+    """Plans and potentials of B problems of one shape, on the costs of all pairs of k samples and n points."""
+
+    sizes: Ints  # (B,) entries of each plan; samples, points and masses of all, one plan after the other:
+    rows: Ints
+    cols: Ints
+    mass: Floats
+    value: Floats  # (B,) costs of the plans
+    wrong: Floats  # (B,) largest error of the mass that a point receives, where mass has found no path
+    potential: Floats  # (B, n), b @ potential = 0
+    # The cells of that potential
+    cell: Ints  # (B, k) the point nearest to each sample in c - v
+    reduced: Floats  # (B, k) c - v there
+    cell_cost: Floats  # (B, k) c there
+    cell_mass: Floats  # (B, n)
+
+
+def solve_pairs(cost: Floats, a: Floats, b: Floats, v: Floats) -> SolvedPairs:
+    """Solve B problems, one after the other in one call, from the cells of potentials v.
+
+    Args:
+        cost: (B, k, n) of the samples at all points.
+        a, b: (B, k) and (B, n) masses of samples and points, each row of sum 1.
+        v: (B, n) potentials to start from.
+    """
+    count, k, n = cost.shape
+    most, potential = count * (k + n), _floats(v).copy()
+    sizes, rows, cols, mass = (
+        np.empty(count, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most),
+    )
+    mass, value, wrong, cell_mass = np.empty(most), np.empty(count), np.empty(count), np.empty((count, n))
+    cell, reduced, cell_cost = np.empty((count, k), np.int64), np.empty((count, k)), np.empty((count, k))
+    failed = _call(
+        "solve_pairs", count, n, k, _floats(cost), _floats(a), _floats(b), MASS_TOLERANCE / n, potential,
+        sizes, rows, cols, mass, value, wrong, cell, reduced, cell_cost, cell_mass,
+    )  # fmt: skip
+    if failed:
+        raise MemoryError(f"no memory to balance {k} samples among {n} cells")
+    used = int(sizes.sum())
+    entries = rows[:used], cols[:used], mass[:used]
+    return SolvedPairs(sizes, *entries, value, wrong, potential, cell, reduced, cell_cost, cell_mass)
+
+
 class CheapestMoves:
     """Of each pair of cells the samples that leave the first for the second at the least price."""
 
@@ -133,6 +180,8 @@ def _compiled() -> Any:
     count, array = ctypes.c_int64, ctypes.c_void_p
     library.network_simplex.restype = count
     library.network_simplex.argtypes = [count, count, *[array] * 4, ctypes.c_double, *[array] * 6]
+    library.solve_pairs.restype = count
+    library.solve_pairs.argtypes = [count, count, count, *[array] * 3, ctypes.c_double, *[array] * 11]
     library.nearest_cells.restype = None
     library.nearest_cells.argtypes = [count, count, *[array] * 4]
     library.cheapest_moves.restype = None

@@ -230,7 +230,8 @@ class Engine(SoftEngine):
         self.meter.spent += float(count) * len(v) / self.meter.unit
         mass, mean = self._mass(held), float(costs)
         turnover = (mass + problem.b) @ centred.abs() * (EXACT_MASS if problem.equal else SUMMED)
-        error = float(lost + of_sums(problem, mean, turnover))
+        roundoffs = problem.cost.roundoffs(problem.x.shape[1])
+        error = float(lost + of_sums(roundoffs, mean, turnover))
         dual = mean + float(centred @ (problem.b - mass)) - (error if error > RESOLUTION * mean else 0.0)
         return LaguerreCells(v, cell, cost, margin, mass, mean, error, dual)
 

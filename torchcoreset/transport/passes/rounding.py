@@ -10,17 +10,18 @@ less than f_cell - max(0, 2 e - margin).
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..costs import Number
 from ..problem import Problem
 
-Array = TypeVar("Array", Tensor, NDArray[np.float64])
+Floats = NDArray[np.float64]
+Array = TypeVar("Array", Tensor, Floats)
+Sum = TypeVar("Sum", float, Tensor, Floats)
 
 # Relative; a bound holds to this at least. Sums of m float64 numbers, costs in up to a thousand dimensions and the
 # rounding of weights stay below it; what may be more is subtracted from the bound.
@@ -83,25 +84,27 @@ def doubtful_by_differences(
     """The same for a pass over costs from differences in float64, whose error is relative to the cost itself."""
     if len(v) == 1:
         return cell[:0], cost[:0]
-    loss = minimum_error(problem, cost - v[cell], float(v.max())) - margin
+    roundoffs = problem.cost.roundoffs(problem.x.shape[1])
+    loss = minimum_error(roundoffs, cost - v[cell], float(v.max())) - margin
     some = (loss > 0).nonzero()[:, 0]
     return some, loss[some]
 
 
-def minimum_error(problem: Problem, f: Array, top: float) -> Array:
+def minimum_error(roundoffs: float, f: Array, top: float | Array) -> Array:
     """How far minima f (k,) of c - v from differences in float64 may lie above the true ones; `top` is the largest v.
 
-    Twice the error of a difference: that of the minimum found, and that of another which is it.
+    Twice the error of a difference: that of the minimum found, and that of another which is it. `roundoffs` are those
+    of the cost.
     """
     reach, height = (f + top).clip(min=0), abs(f).clip(min=top)
-    error: Array = 2.0**-52 * ((problem.cost.roundoffs(problem.x.shape[1]) + 16) * reach + 3 * height)
+    error: Array = 2.0**-52 * ((roundoffs + 16) * reach + 3 * height)
     return error
 
 
-def of_sums(problem: Problem, mean: float, turnover: Number) -> Number:
-    """Rounding error of the semi-dual summed in float64, where `mean` is that of the costs.
+def of_sums(roundoffs: float, mean: Any, turnover: Sum) -> Sum:
+    """Rounding error of the semi-dual summed in float64, where `mean` is that of the costs, which have `roundoffs`.
 
     `turnover` sums |v_i| times the mass of cell i and the weight of point i, times the unit roundoffs of these.
     """
-    error: Number = 2.0**-53 * ((problem.cost.roundoffs(problem.x.shape[1]) + SUMMED) * mean + turnover)
+    error: Sum = 2.0**-53 * ((roundoffs + SUMMED) * mean + turnover)
     return error

@@ -5,7 +5,17 @@ mass goes from one to another are solved by themselves (`groups`).
 """
 
 from .groups import Group, far_groups, group_problem
-from .repeated import Repeats, repeats_of
+from .repeated import FEWEST, Repeats, repeats_of
 from .support import c_transform, extend, restrict
 
-__all__ = ["Group", "Repeats", "c_transform", "extend", "far_groups", "group_problem", "repeats_of", "restrict"]
+__all__ = [
+    "FEWEST",
+    "Group",
+    "Repeats",
+    "c_transform",
+    "extend",
+    "far_groups",
+    "group_problem",
+    "repeats_of",
+    "restrict",
+]

@@ -58,7 +58,8 @@ def relaxed_cells(engine: Engine, marginals: Marginals, v: Tensor) -> RelaxedCel
     a = problem.a / marginals.matched
     mean = float(a @ torch.where(unmatched, 0.0, found.cost))
     turnover = float(mass[:n] @ v.abs() + marginals.high.clamp(max=1) @ v.abs())
-    error = lost / marginals.matched + float(of_sums(problem, mean, SUMMED * turnover))
+    roundoffs = problem.cost.roundoffs(problem.x.shape[1])
+    error = lost / marginals.matched + of_sums(roundoffs, mean, SUMMED * turnover)
     dual = float(problem.a @ transform) + height - (error if error > RESOLUTION * mean else 0.0)
     return RelaxedCells(v, level, cell, found.cell, found.cost, margin, mass, transform, mean, error, dual)
 
