@@ -14,6 +14,7 @@ from .problems import (
     Maker,
     Work,
     cauchy,
+    coincident,
     components,
     digits,
     far,
@@ -127,7 +128,7 @@ UNEVEN = Section(
     title="Clusters and heavy tails",
     about="20 separated clusters of unequal mass (centres 5 N(0, I), spreads U(.3, 1.3)) with points drawn from their "
     "rows; rows of Cauchy numbers; normal rows times powers of ten from 1e-4 to 1e4; four clusters 1,000 apart, and 1 "
-    "wide. p = 2 unless it is named. These are the hardest kinds known.",
+    "wide; points of which many are equal, or nearly. p = 2 unless it is named. These are the hardest kinds known.",
     plans={
         "20 clusters, n=100 m=20k d=16": Plan(make=separated(100, 20_000, 16), task="transport"),
         "20 clusters, n=100 m=50k d=16": Plan(make=separated(100, 50_000, 16), task="transport"),
@@ -135,6 +136,10 @@ UNEVEN = Section(
         "Cauchy, p=3, n=300 m=1,700 d=2": Plan(make=cauchy(300, 1700, 2), task="transport", p=3, methods=EXACTLY),
         "scales, n=362 m=602 d=2": Plan(make=scales(362, 602, 2), task="transport", methods=EXACTLY),
         "far clusters, n=219 m=922 d=2": Plan(make=far(219, 922, 2), task="transport", methods=EXACTLY),
+        "30 places, n=300 m=10k d=2": Plan(make=coincident(300, 10_000, 2, 30), task="transport", methods=EXACTLY),
+        "30 places 1e-12 wide, n=300 m=10k d=2": Plan(
+            make=coincident(300, 10_000, 2, 30, 1e-12), task="transport", methods=EXACTLY
+        ),
     },
     compared=("ours, exact", "POT emd2"),
 )

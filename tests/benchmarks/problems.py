@@ -128,6 +128,17 @@ def far(n: int, m: int, d: int) -> Maker:
     return make
 
 
+def coincident(n: int, m: int, d: int, places: int, spread: float = 0.0) -> Maker:
+    """Normal samples, and points in few places: equal, or within about a spread of each other; float64."""
+
+    def make(seed: int) -> tuple[Tensor, Tensor]:
+        generator = torch.Generator().manual_seed(1)
+        x, y, noise = (torch.randn(k, d, generator=generator, dtype=torch.float64) for k in (places, m, n))
+        return x[torch.arange(n) % places] + spread * noise, y
+
+    return make
+
+
 def pairs(batch: int, n: int, m: int, d: int) -> Maker:
     """Pairs of normal clouds, (batch, n, d) and (batch, m, d)."""
 

@@ -78,7 +78,8 @@ def wasserstein(
     Gradient: in points and samples the gradient of sum pi c at the returned plan; in weights the potentials, projected
     on normalised weights, and none if the plan chooses the weights. Inputs that the pairs of a batch share get the sum
     over the pairs. By the envelope theorem these are the gradients of W_p^p, exact when the gap is 0 and the optimal
-    plan is unique. For p = 1 the gradient is zero where a point coincides with a sample (a subgradient).
+    plan is unique. For p = 1 the gradient is zero where a point coincides with a sample (a subgradient). Points that
+    coincide divide the samples of their place, as their weights say: their gradients differ, and a step parts them.
 
     Example:
         >>> import torch, torchcoreset as tc

@@ -20,12 +20,26 @@ from .direct import solve_at_once
 from .passes import Engine, EngineChoice, EngineName, check_engine
 from .problem import Problem, as_float64, as_tables, make_problem, within_range
 from .ranks import as_ranks, solve_on, told_to
-from .reductions import Group, Repeats, c_transform, extend, far_groups, group_problem, repeats_of, restrict
+from .reductions import (
+    Group,
+    Repeats,
+    c_transform,
+    extend,
+    far_groups,
+    group_problem,
+    near_places,
+    places_of,
+    repeats_of,
+    restrict,
+)
 from .relaxed import solve_relaxed
 from .result import Coupling, Status, Transport
 from .solver import BLUNT, Settings, Solver, is_tiny, plan_cost
 
 EXACT_GAP = 1e-9
+# Distance of points that are one at first, in tolerances and lengths that cost what the nearest point costs: squares of
+# such lengths change by a tenth of the tolerance.
+NEAR = 0.05
 FLOAT64 = 1 << 28  # coordinates times points up to which a direct solve is in float64: some 50 ms (one core)
 
 Found = TypeVar("Found")
@@ -215,9 +229,9 @@ def solve(
     Balancing gives a plan in its first round, and further rounds are what takes long where that is not as good as was
     asked for. `accept_near_optimal` makes few of them, and none after a plan within ROUGH tolerances.
 
-    Equal samples become one, whose mass is divided among them afterwards; points of weight zero are left out and given
-    their potential. If float32 cannot tell a gap of the tolerance from its own rounding, the problem is solved in
-    float64.
+    Equal samples become one, whose mass is divided among them afterwards, and equal points of fixed weights do. Points
+    of weight zero are left out and given their potential. If float32 cannot tell a gap of the tolerance from its own
+    rounding, the problem is solved in float64.
     """
     start = None if start is None else check_start(start, problem)
     repeats = _repeats(problem)
@@ -285,11 +299,14 @@ def _solve(problem: Problem, settings: Settings, start: Tensor | None) -> Transp
         found = next(_solve_at_once(problem.cost, tables, problem.largest, problem.largest, guess, settings))
         if found is not None:
             return found
-    support, run_groups = problem.b > 0, partial(_solve_groups, balanced=True)
+    places = places_of(problem.x)
+    if places is not None:
+        return places.expanded(_solve(places.merged(problem), settings, places.start(start)), problem)
+    support = problem.b > 0
     if bool(support.all()):
-        return _in_enough_digits(problem, settings, start, Solver.run, run_groups)[0]
+        return _in_enough_digits(problem, settings, start, Solver.run, balanced=True)[0]
     inner = restrict(problem, support)
-    result, solver = _in_enough_digits(inner, settings, _part(start, support), Solver.run, run_groups)
+    result, solver = _in_enough_digits(inner, settings, _part(start, support), Solver.run, balanced=True)
     return _extended(result, problem, solver.engine, support)
 
 
@@ -320,9 +337,13 @@ def solve_dual(
 
 
 def _solve_dual(problem: Problem, settings: Settings, start: Tensor | None) -> Dual:
-    support, run_groups = problem.b > 0, partial(_solve_groups, balanced=False)
+    places = places_of(problem.x)
+    if places is not None:
+        found = _solve_dual(places.merged(problem), settings, places.start(start))
+        return replace(found, potential=found.potential[places.of])
+    support = problem.b > 0
     inner = problem if bool(support.all()) else restrict(problem, support)
-    _, solver = _in_enough_digits(inner, settings, _part(start, support), _ascend, run_groups)
+    _, solver = _in_enough_digits(inner, settings, _part(start, support), _ascend, balanced=False)
     if solver.mean == 0:  # every sample lies on a point, and Newton has nothing to say of how to share them
         solver.run(None)
     best = solver.highest.potential
@@ -343,11 +364,13 @@ def _in_enough_digits(
     settings: Settings,
     start: Tensor | None,
     run: Callable[[Solver, Tensor | None], Found],
-    run_groups: Callable[[Solver, list[Group], Tensor | None], None],
+    *,
+    balanced: bool,
 ) -> tuple[Found, Solver]:
     """What a solver finds, and the solver: in float64, if the problem's dtype cannot tell a gap of the tolerance.
 
-    Groups that are far apart are solved one by one first; what `run` then finds is at least as good.
+    Groups that are far apart are solved one by one first, and points that nearly coincide as one; what `run` then finds
+    is at least as good. A plan is made of these if `run` asks for one that is `balanced`.
     """
     problem = within_range(problem)
     solver = Solver(problem, settings)
@@ -357,6 +380,7 @@ def _in_enough_digits(
         if solver.solve_directly(start) and not solver.below_rounding(solver.highest):
             return run(solver, start), solver
     elif problem.x.dtype != torch.float64 and not solver.needs_float64(start):
+        _solve_places(solver, start, balanced=balanced)
         found = run(solver, start)
         if not solver.below_rounding(solver.highest):
             return found, solver
@@ -367,8 +391,26 @@ def _in_enough_digits(
     solver.needs_float64(start)
     groups = far_groups(solver.problem, solver.mean)
     if groups:
-        run_groups(solver, groups, start)
+        _solve_groups(solver, groups, start, balanced=balanced)
+    else:
+        _solve_places(solver, start, balanced=balanced)
     return run(solver, start), solver
+
+
+def _solve_places(solver: Solver, start: Tensor | None, *, balanced: bool) -> None:
+    """Give a solver the potential, and if it is to be `balanced` the plan, of the problem whose near points are one."""
+    problem, settings = solver.problem, solver.settings
+    places = near_places(problem.x, NEAR * settings.tolerance * problem.cost.root(solver.mean))
+    if places is None:
+        return
+    merged = places.merged(problem)
+    settings = replace(settings, tolerance=settings.tolerance / 2)
+    if balanced:
+        found = places.expanded(_solve(merged, settings, places.start(start)), problem)
+        solver.keep_plan(found.plan, plan_cost(solver.engine, found.plan))
+        solver.evaluate(found.potential)
+    else:
+        solver.evaluate(_solve_dual(merged, settings, places.start(start)).potential[places.of])
 
 
 def _solve_groups(solver: Solver, groups: list[Group], start: Tensor | None, *, balanced: bool) -> None:

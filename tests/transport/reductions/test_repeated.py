@@ -167,7 +167,7 @@ def test_distinct_rows_and_few_copies_stay_as_they_are(monkeypatch: pytest.Monke
     y[::50] = 1.0
     assert repeats_of(y) is None
     assert repeats_of(torch.ones(repeated.FEWEST - 1, 2)) is None
-    monkeypatch.setattr(repeated, "_keys", lambda rows: torch.zeros(len(rows), dtype=torch.int64))
+    monkeypatch.setattr(repeated, "row_keys", lambda rows: torch.zeros(len(rows), dtype=torch.int64))
     assert repeats_of(y) is None, "equal sums of rows that differ"
 
 

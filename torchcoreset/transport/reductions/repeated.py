@@ -88,7 +88,7 @@ def repeats_of(y: Tensor) -> Repeats | None:
     count = m // SECOND_SHARE
     if count > FIRST_LOOK and _equal(y, count) < LEAST_SHARE * count:
         return None
-    _, of = torch.unique(_keys(y), return_inverse=True)
+    _, of = torch.unique(row_keys(y), return_inverse=True)
     count = int(of.max()) + 1
     if count > MOST_SHARE * m:
         return None
@@ -104,11 +104,11 @@ def _equal(y: Tensor, count: int) -> int:
     alone = torch.randint(len(y), (half,), generator=generator, device="cpu")
     start = torch.randint(len(y) - half // RUNS, (RUNS, 1), generator=generator, device="cpu")
     looked = torch.cat((alone, (start + torch.arange(half // RUNS, device="cpu")).flatten()))
-    keys = _keys(y[torch.unique(looked).to(y.device)])
+    keys = row_keys(y[torch.unique(looked).to(y.device)])
     return len(keys) - len(torch.unique(keys))
 
 
-def _keys(y: Tensor) -> Tensor:
+def row_keys(y: Tensor) -> Tensor:
     """A hash of each row, (m,) int64: the same for equal rows, and rarely for unequal ones."""
     words = y.shape[1] * y.element_size() // 4
     generator = torch.Generator().manual_seed(0)
