@@ -184,3 +184,18 @@ def test_no_batch_chooses() -> None:
         tc.transport(x, y, 2, "free")
     with pytest.raises(ValueError, match=r"trim: got 0.1 with a batch"):
         tc.wasserstein(x, y, trim=0.1)
+
+
+@pytest.mark.parametrize("place", ["one place", "anywhere"])
+@pytest.mark.parametrize("weights", CHOICES, ids=str)
+def test_outliers_of_exactly_the_mass_that_stays_unmatched(weights: object, place: str) -> None:
+    """Then any height of the potential between the largest cost of the others and theirs is optimal: the least is."""
+    y = normal(1980, 2)
+    far = 1e6 * (torch.ones(20, 2, dtype=torch.float64) if place == "one place" else normal(20, 2, seed=1))
+    for seed in range(3):
+        x = y[torch.randperm(1980, generator=seeded(seed))[: 10 + 20 * seed]]
+        found = tc.transport(x, torch.cat((y, far)), 2, weights, trim=0.01, tolerance=1e-6)
+        assert found.gap <= 1e-6
+        assert found.value == pytest.approx(tc.transport(x, y, 2, weights, tolerance=1e-6).value, rel=2e-6)
+        assert bool((found.plan.rows < 1980).all())
+        assert float(found.potential.abs().max()) < 1e3

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..flow import Floats, balance
+from ..flow import MASS_TOLERANCE, Balanced, Floats, balance
 from ..marginals import Marginals
 
 
@@ -49,7 +49,8 @@ def balance_relaxed(
     bounds = [bound.cpu().numpy() for bound in (marginals.low, marginals.high)]
     slack = bounds[1] - bounds[0]
     pools, sinks = int(not marginals.fixed), int(marginals.trim > 0)
-    potential = np.concatenate((v.cpu().numpy(), [level] * pools, [0.0] * sinks))
+    top = float(v.max())  # beside which differences lose digits, where unmatched samples are far away
+    potential = np.concatenate((v.cpu().numpy(), [level] * pools, [0.0] * sinks)) - top
     held, demands = mass.cpu().numpy(), [bounds[1]]
     table = np.full((k + pools * n, len(potential)), np.inf)  # where nothing else is said, no mass may go
     table[:k, :n] = costs
@@ -57,7 +58,7 @@ def balance_relaxed(
     if sinks:
         home[home == n] = n + pools
     if pools:
-        full = potential[:n] > level  # where the samples bring less than could be had
+        full = potential[:n] > potential[n]  # where the samples bring less than could be had
         places = np.where(full, np.arange(n), n)
         table[k + np.arange(n), np.arange(n)] = table[k:, n] = 0.0
         home, masses = np.concatenate((home, places)), np.concatenate((masses, slack))
@@ -71,6 +72,19 @@ def balance_relaxed(
     moved = balance(table, home, masses, excess, potential)
     real = (moved.rows < k) & (moved.cols != (n if pools else -1))
     rows, cols, sent = moved.rows[real], moved.cols[real], moved.mass[real]
-    found = moved.potential[:n] - (moved.potential[-1] if sinks else 0.0)
+    found = moved.potential[:n] + (_least_height(table[:k, :n], moved) if sinks else top)
     entries = [torch.from_numpy(array).to(v.device) for array in (rows, np.minimum(cols, n), sent)]
     return Flow(entries[0], entries[1], entries[2], torch.from_numpy(found).to(v))
+
+
+def _least_height(costs: Floats, moved: Balanced) -> float:
+    """What is added to the potentials of points so that samples with c - v > 0 are those that go to the last column.
+
+    Where the mass that stays unmatched is that of some samples as a whole, any height does between the largest c - v of
+    the others and the least of theirs. The least height keeps most digits.
+    """
+    k, n = costs.shape
+    most = -float(moved.potential[-1])
+    matched = (moved.rows < k) & (moved.cols < n) & (moved.mass > MASS_TOLERANCE / n)
+    rows, cols = moved.rows[matched], moved.cols[matched]
+    return min(most, float((costs[rows, cols] - moved.potential[cols]).max())) if len(rows) else most

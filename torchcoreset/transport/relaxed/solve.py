@@ -35,7 +35,7 @@ ROUNDS = 6  # of flows on all samples, each with GROWTH times as many near bound
 PER_CELL = 16  # samples of every cell that take part, beyond what its own excess asks for
 TIED = 1e-9  # mean costs by which the potential of a point may differ from the level, if its weight is between bounds
 FAR = 1e6  # largest costs of samples that are matched, at which those of others are cut off
-PART = 1e-9  # of a mean sample: a smaller part of one is rounding, which would cost much where that is far away
+PART = 1e-9  # of a sample: a smaller part of one is rounding, which would cost much where that is far away
 ROUNDED = 0.05  # tolerances that rounding may take from costs by expanded squares
 
 
@@ -193,7 +193,7 @@ class _Solver:
         found = balance_relaxed(
             costs.cpu().numpy(), cells.cell[offered], a[offered], cells.mass, marginals, cells.potential, cells.level
         )
-        goes = found.cols < n
+        goes = (found.cols < n) & (found.mass > PART * a[offered[found.rows]])
         moved = (offered[found.rows[goes]], found.cols[goes], found.mass[goes])
         still = cells.cell < n
         still[offered] = False
