@@ -18,6 +18,7 @@ from .problems import (
     components,
     digits,
     far,
+    line,
     normal,
     pairs,
     scales,
@@ -128,7 +129,8 @@ UNEVEN = Section(
     title="Clusters and heavy tails",
     about="20 separated clusters of unequal mass (centres 5 N(0, I), spreads U(.3, 1.3)) with points drawn from their "
     "rows; rows of Cauchy numbers; normal rows times powers of ten from 1e-4 to 1e4; four clusters 1,000 apart, and 1 "
-    "wide; points of which many are equal, or nearly. p = 2 unless it is named. These are the hardest kinds known.",
+    "wide; rows on a line in 16 dimensions; points of which many are equal, or nearly. p = 2 unless it is named. These "
+    "are the hardest kinds known.",
     plans={
         "20 clusters, n=100 m=20k d=16": Plan(make=separated(100, 20_000, 16), task="transport"),
         "20 clusters, n=100 m=50k d=16": Plan(make=separated(100, 50_000, 16), task="transport"),
@@ -136,6 +138,7 @@ UNEVEN = Section(
         "Cauchy, p=3, n=300 m=1,700 d=2": Plan(make=cauchy(300, 1700, 2), task="transport", p=3, methods=EXACTLY),
         "scales, n=362 m=602 d=2": Plan(make=scales(362, 602, 2), task="transport", methods=EXACTLY),
         "far clusters, n=219 m=922 d=2": Plan(make=far(219, 922, 2), task="transport", methods=EXACTLY),
+        "a line, n=379 m=2,287 d=16": Plan(make=line(379, 2287, 16), task="transport", methods=EXACTLY),
         "30 places, n=300 m=10k d=2": Plan(make=coincident(300, 10_000, 2, 30), task="transport", methods=EXACTLY),
         "30 places 1e-12 wide, n=300 m=10k d=2": Plan(
             make=coincident(300, 10_000, 2, 30, 1e-12), task="transport", methods=EXACTLY

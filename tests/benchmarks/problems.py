@@ -128,6 +128,17 @@ def far(n: int, m: int, d: int) -> Maker:
     return make
 
 
+def line(n: int, m: int, d: int) -> Maker:
+    """Points and samples on a line through the origin: all columns are the same."""
+
+    def make(seed: int) -> tuple[Tensor, Tensor]:
+        generator = torch.Generator().manual_seed(1)
+        rows = torch.randn(n + m, 1, generator=generator).repeat(1, d)
+        return rows[:n].clone(), rows[n:].clone()
+
+    return make
+
+
 def coincident(n: int, m: int, d: int, places: int, spread: float = 0.0) -> Maker:
     """Normal samples, and points in few places: equal, or within about a spread of each other; float64."""
 

@@ -104,6 +104,27 @@ def test_points_without_weight_are_left_out() -> None:
     assert found.plan.column_sums()[b == 0].abs().max() == 0
 
 
+@pytest.mark.usefixtures("direct")
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_rows_about_a_line_begin_with_their_order(p: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    for width in (0.0, 1e-3, 0.3):
+        x, y = (normal(count, 3, seed=count) * torch.tensor([1.0, width, width]) for count in (100, 1500))
+        begun = Solver(_problem(x, y, p), _settings())
+        v = begun._line_potential()
+        found = tc.transport(x, y, p, exact=True)
+        assert begun.evaluate(v).dual > 0.7 * found.value
+        with monkeypatch.context() as patch:
+            patch.setattr(solver, "LINE_PAIRS", len(x) * len(y) + 1)
+            assert begun._line_potential() is None
+            assert tc.transport(x, y, p, exact=True).value == pytest.approx(found.value, rel=1e-9)
+
+
+def test_rows_that_vary_in_several_directions_do_not() -> None:
+    assert Solver(_problem(normal(100, 2), normal(1500, 2, seed=1)), _settings())._line_potential() is None
+    same = torch.ones(1500, 2, dtype=torch.float64)
+    assert tc.transport(normal(100, 2), same).gap <= 1e-6, "rows without any direction are no error"
+
+
 def test_both_roads_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in KINDS:
         x, y, b, a = problem_of(kind, 60, 900, 0)
@@ -131,10 +152,10 @@ def test_many_samples_a_point_are_approached() -> None:
     assert Solver(_problem(x, y[:2000]), _settings()).is_small(None)
 
 
-def _problem(x: Tensor, y: Tensor) -> object:
+def _problem(x: Tensor, y: Tensor, p: float = 2) -> object:
     from torchcoreset.transport.problem import make_problem
 
-    return make_problem(x, y)
+    return make_problem(x, y, p)
 
 
 def _settings() -> object:

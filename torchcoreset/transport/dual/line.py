@@ -15,6 +15,9 @@ from ...deterministic import running_sum
 from ..problem import Problem
 from ..result import Coupling
 
+SHOWN = 1024  # samples that show in which direction all vary most
+ITERATIONS = 3  # of the power method: a direction that holds most of the variance is found in two
+
 
 def sorted_transport(problem: Problem) -> tuple[Tensor, Coupling]:
     """Exact potential (n,), float64, and plan of a one-dimensional problem."""
@@ -38,6 +41,26 @@ def sorted_transport(problem: Problem) -> tuple[Tensor, Coupling]:
         col = torch.cat((col, torch.searchsorted(upper_b, upper_a[light]).clamp_(max=len(upper_b) - 1)))
     plan = Coupling(sample_order[row], point_order[col], mass, (len(problem.y), len(problem.x)))
     return _potential(problem, point_order, sample_order, upper_b, upper_a), plan
+
+
+def widest_direction(problem: Problem) -> tuple[Tensor, float]:
+    """About the direction in which the samples vary most, (d,) float64, and its share of their variance.
+
+    From some samples, by the power method.
+    """
+    stride = max(1, len(problem.y) // SHOWN)
+    rows, weights = problem.y[::stride].double(), problem.a[::stride]
+    centred = rows - (weights @ rows) / weights.sum()
+    variances = weights * torch.linalg.vecdot(centred, centred)
+    direction = centred[variances.argmax()]
+    for _ in range(ITERATIONS):
+        image = (weights * (centred @ direction)) @ centred
+        length = float(image.norm())
+        if not length > 0:
+            return direction, 0.0
+        direction = image / length
+    along = centred @ direction
+    return direction, float(weights @ (along * along) / variances.sum())
 
 
 def _potential(problem: Problem, point_order: Tensor, sample_order: Tensor, upper_b: Tensor, upper_a: Tensor) -> Tensor:
