@@ -203,23 +203,22 @@ def without_offset(x: Tensor, y: Tensor, largest: float) -> tuple[Tensor, Tensor
     The median, since one outlier would drag a mean along. It is rounded to what the spacing of floats is at `largest`,
     the size of the largest number: a finer one would leave digits of its own in every difference.
     """
-    x = x.clone()  # a parameter may be stepped while the problem is kept
     limits = torch.finfo(x.dtype)
     spacing = max(math.ldexp(limits.eps, math.frexp(largest)[1]), limits.tiny * limits.eps)  # that of denormals
-    shift = (column_medians(x) / spacing).round() * spacing
+    shift = (column_medians(x) / spacing).round_().mul_(spacing)
     if y.numel() > BLOCK:  # a copy of many numbers, in each step of a build
         some = y[:: max(1, len(y) // FEW)].double()
         if float(shift.double().square().sum()) <= float((some - shift).square().sum(1).median()):
-            return x, y
+            return x.clone(), y  # a parameter may be stepped while the problem is kept
     count = rows_of_block(x)
     # Most columns of floats show in a few rows that they would be rounded; few rows are looked at in one.
     tables = (torch.cat((x, y)),) if len(x) + len(y) <= SHOWN else (x, y[:SHOWN], y[SHOWN:])
     for rows in tables:
         for start in range(0, len(rows), count):
-            if not bool(shift.any()):
-                return x, y
             some = rows[start : start + count]
-            shift = shift * ((some - shift) + shift == some).all(0)  # adding a coarse shift shows what it has rounded
+            shift = shift * ((some - shift).add_(shift) == some).all(0)  # adding a coarse shift shows what it rounded
+            if not bool(shift.any()):
+                return x.clone(), y
     return x - shift, y - shift
 
 

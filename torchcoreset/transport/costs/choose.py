@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -24,7 +25,10 @@ def as_cost(p: float | Cost) -> Cost:
     if isinstance(p, Cost):
         return p
     check_power(p)
-    return EuclideanPower(float(p))
+    return _euclidean(float(p))
+
+
+_euclidean = cache(EuclideanPower)  # a step of a stream takes as long to make one as for two products
 
 
 def check_power(p: float) -> None:
