@@ -112,6 +112,19 @@ def test_points_that_are_merged_first(pair: Pair) -> None:
         assert abs(result.value - whole.value) <= whole.value * max(result.gap, whole.gap)
 
 
+@pytest.mark.parametrize("size", [0.0, 1e-9])
+def test_points_that_coincide_divide_their_samples_on_both_ranks(pair: Pair, size: float) -> None:
+    y, x = cloud(6000, 2), cloud(7, 2, seed=1)[torch.arange(20) % 7] + size * cloud(20, 2, seed=2)
+    whole = tc.transport(x, y)
+    found = pair.all(approached, solve, x, parts(y, 1000), None, {})
+    for result in found:
+        assert result.value == pytest.approx(whole.value, rel=1e-3)
+        assert result.lower <= whole.value * (1 + 1e-12)
+        assert result.gap <= 1e-3
+    received = sum(result.plan.column_sums() for result in found)
+    assert torch.allclose(received, torch.full((20,), 1 / 20, dtype=torch.float64), rtol=0, atol=1e-12)
+
+
 def test_a_start_is_followed(pair: Pair) -> None:
     y, x = cloud(8000, 2), cloud(25, 2, seed=1)
     for moved in (1e-3, 0.3):  # near, and far enough to be blurred and annealed again

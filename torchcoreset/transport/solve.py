@@ -27,6 +27,7 @@ from .reductions import (
     extend,
     far_groups,
     group_problem,
+    median_spread,
     near_places,
     places_of,
     repeats_of,
@@ -37,9 +38,10 @@ from .result import Coupling, Status, Transport
 from .solver import BLUNT, Settings, Solver, is_tiny, plan_cost
 
 EXACT_GAP = 1e-9
-# Distance of points that are one at first, in tolerances and lengths that cost what the nearest point costs: squares of
-# such lengths change by a tenth of the tolerance.
+# Distance of points that are one at first, in tolerances, and in the lesser of the length that costs what the nearest
+# point costs and of the points' median spread: squares of such lengths change by a tenth of the tolerance.
 NEAR = 0.05
+NEAR_TOLERANCE = 1e-4  # beyond which no tolerance makes points one: next to far outliers all others would be near
 FLOAT64 = 1 << 28  # coordinates times points up to which a direct solve is in float64: some 50 ms (one core)
 
 Found = TypeVar("Found")
@@ -75,7 +77,7 @@ def transport(
         samples: (m, d), or (m,) when d = 1, of any real dtype; for a batch (B, m, d). In a batch either points or
             samples may be a single cloud that all pairs share. Points and samples may also be a coreset, or a result
             that holds one, which is used with its weights. From 2,000 samples on, equal samples are merged for the
-            solve.
+            solve, and so are equal points if their weights are fixed.
         p: power of the Euclidean distance, p >= 1.
         point_weights, sample_weights: (n,) and (m,), non-negative, any positive sum; equal if None. For a batch (B, n)
             and (B, m), or as for one pair if all pairs share them. The weights of points may be chosen by the plan:
@@ -400,7 +402,8 @@ def _in_enough_digits(
 def _solve_places(solver: Solver, start: Tensor | None, *, balanced: bool) -> None:
     """Give a solver the potential, and if it is to be `balanced` the plan, of the problem whose near points are one."""
     problem, settings = solver.problem, solver.settings
-    places = near_places(problem.x, NEAR * settings.tolerance * problem.cost.root(solver.mean))
+    scale = min(problem.cost.root(solver.mean), median_spread(problem.x))
+    places = near_places(problem.x, NEAR * min(settings.tolerance, NEAR_TOLERANCE) * scale)
     if places is None:
         return
     merged = places.merged(problem)

@@ -4,12 +4,12 @@ Points of weight zero are left out (`support`), equal samples become one (`repea
 (`coincident`), and groups so far apart that no mass goes from one to another are solved by themselves (`groups`).
 """
 
-from .coincident import Places, near_places, places_of
+from .coincident import Places, median_spread, near_places, places_of
 from .groups import Group, far_groups, group_problem
 from .repeated import FEWEST, Repeats, repeats_of
 from .support import c_transform, extend, restrict
 
 __all__ = [
-    "FEWEST", "Group", "Places", "Repeats", "c_transform", "extend", "far_groups", "group_problem", "near_places",
-    "places_of", "repeats_of", "restrict",
+    "FEWEST", "Group", "Places", "Repeats", "c_transform", "extend", "far_groups", "group_problem", "median_spread",
+    "near_places", "places_of", "repeats_of", "restrict",
 ]  # fmt: skip

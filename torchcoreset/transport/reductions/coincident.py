@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ...deterministic import mass_by_cell, running_sum
+from ...deterministic import column_medians, mass_by_cell, running_sum
 from ..problem import Problem
 from ..result import Coupling, Transport
 from .repeated import MOST_SHARE, SLIVER, row_keys
@@ -99,6 +99,11 @@ def places_of(x: Tensor) -> Places | None:
         return None
     first = torch.full((k,), n, device=x.device).scatter_reduce_(0, of, torch.arange(n, device=x.device), "amin")
     return Places(of, first) if bool((x == x[first[of]]).all()) else None
+
+
+def median_spread(x: Tensor) -> float:
+    """Median distance of points (n, d) from their median by columns."""
+    return float((x.double() - column_medians(x)).norm(dim=1).median())
 
 
 def near_places(x: Tensor, within: float) -> Places | None:
