@@ -13,7 +13,7 @@ from tests.data import CLOUDS, cloud, normal, seeded
 from torchcoreset.transport import make_problem, solve, solve_dual, solver
 from torchcoreset.transport.reductions import places_of
 
-M = 4000  # beyond what is solved at once
+M = 2500  # beyond what is solved at once
 solving = importlib.import_module("torchcoreset.transport.solve")  # whose name is also that of a function
 
 

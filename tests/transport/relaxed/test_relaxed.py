@@ -192,7 +192,7 @@ def test_outliers_of_exactly_the_mass_that_stays_unmatched(weights: object, plac
     """Then any height of the potential between the largest cost of the others and theirs is optimal: the least is."""
     y = normal(1980, 2)
     far = 1e6 * (torch.ones(20, 2, dtype=torch.float64) if place == "one place" else normal(20, 2, seed=1))
-    for seed in range(3):
+    for seed in range(2):
         x = y[torch.randperm(1980, generator=seeded(seed))[: 10 + 20 * seed]]
         found = tc.transport(x, torch.cat((y, far)), 2, weights, trim=0.01, tolerance=1e-6)
         assert found.gap <= 1e-6
