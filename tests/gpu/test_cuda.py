@@ -109,3 +109,20 @@ def test_memory_is_bounded_by_a_chunk():
     before = torch.cuda.memory_allocated()
     tc.transport(x, y, 2)
     assert torch.cuda.max_memory_allocated() - before < 2 * 2**30  # the cost matrix would take 3.7 GiB
+
+
+def test_small_pairs_of_a_batch_agree_with_the_cpu(generator):
+    x, y = torch.randn(5, 12, 3, generator=generator), torch.randn(5, 40, 3, generator=generator)
+    here, there = tc.transport(x, y), tc.transport(x.cuda(), y.cuda())
+    torch.testing.assert_close(here.value, there.value.cpu(), rtol=1e-9, atol=0)
+    assert there.potential.device.type == there.plan[0].rows.device.type == there[0].weights.device.type == "cuda"
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-9])
+def test_points_that_coincide_agree_with_the_cpu(cloud, size):
+    x, y = (table.double() for table in cloud)
+    x = x[torch.arange(40) % 8] + size * x
+    here, there = tc.transport(x, y, exact=True), tc.transport(x.cuda(), y.cuda(), exact=True)
+    assert there.value == pytest.approx(here.value, rel=1e-9)
+    received = there.plan.column_sums().cpu()
+    torch.testing.assert_close(received, torch.full((40,), 1 / 40, dtype=torch.float64), rtol=0, atol=1e-12)
