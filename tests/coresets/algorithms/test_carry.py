@@ -11,7 +11,6 @@ from torchcoreset.coresets.algorithms.carry import MOST, carried
 from torchcoreset.transport import as_cost, make_problem
 from torchcoreset.transport.passes import make_engine
 
-
 SMOOTH = {"cloud", "offset", "many columns"}  # where mass moves little, what is between two cells stays there
 
 
