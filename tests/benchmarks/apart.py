@@ -100,6 +100,8 @@ def judge(record: Record, work: Work, found: Measurement) -> None:
             record.note += f"; W2^2 known to {width:.0e}"
     elif outcome.potential is not None:
         record.lower = semi_dual(work.points, work.samples, outcome.potential, work.p)
+    if outcome.own is not None:
+        record.own = outcome.own()
 
 
 def _keep(record: Record, folder: Path | None) -> None:

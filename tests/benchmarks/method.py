@@ -19,12 +19,14 @@ class Outcome:
         value: W_p^p as the method reports it, the cost of a feasible plan; None where it has none.
         points: (n, d) of a coreset; judged by their exact W_2^2.
         note: what the method says about itself.
+        own: how far it is from the optimum by its own measure, in words; called when the clock has stopped.
     """
 
     potential: Tensor | None = None
     value: float | None = None
     points: Tensor | None = None
     note: str = ""
+    own: Callable[[], str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

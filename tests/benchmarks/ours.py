@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 
 import torchcoreset as tc
 
 from .loops import each_pair, training
 from .method import Method, Outcome
-from .problems import CORESETS, TRIMMED, Work
-
-MOVE = 0.01  # of the spacing of the points
+from .problems import CORESETS, TRIMMED, Work, moved
 
 
 def cold(tolerance: float) -> Callable[[Work], Callable[[], Outcome]]:
@@ -32,19 +29,10 @@ def exact(work: Work) -> Callable[[], Outcome]:
 
 
 def warm(work: Work) -> Callable[[], Outcome]:
-    """From the potential of points that have since moved by 1 % of their spacing, each in a random direction."""
+    """From the potential of the points before they moved a little."""
     x, y = work.points, work.samples
-    direction = torch.randn(x.shape, generator=torch.Generator().manual_seed(2)).to(x.device)
-    before = x + MOVE * spacing(x) * direction / direction.norm(dim=1, keepdim=True)
-    start = tc.transport(before, y, work.p).potential
+    start = tc.transport(moved(x), y, work.p).potential
     return lambda: _told(tc.transport(x, y, work.p, start=start))
-
-
-def spacing(x: Tensor) -> float:
-    """Median distance from a point to the nearest other."""
-    distance = torch.cdist(x, x)
-    distance.fill_diagonal_(torch.inf)
-    return float(distance.amin(1).median())
 
 
 def _coreset_loss(work: Work) -> Callable[[Tensor], Tensor]:
@@ -95,8 +83,8 @@ def partial(work: Work) -> Callable[[], Outcome]:
 
 
 def _told(result: tc.Transport) -> Outcome:
-    note = f"{result.steps} passes of its own, certified gap {result.gap:.0e}"
-    return Outcome(potential=result.potential, value=result.value, note=note)
+    note = f"{result.steps} passes of its own"
+    return Outcome(potential=result.potential, value=result.value, note=note, own=lambda: f"gap {result.gap:.0e}")
 
 
 def _built(result: tc.BuildResult) -> Outcome:

@@ -41,7 +41,7 @@ def render(programme: Programme, records: Sequence[Record], machine: Mapping[str
     for section in programme.sections:
         mine = [row for row in rows if row.work in section.plans]
         if mine:
-            parts += [f"### {section.title}", section.about, _table(section, mine), *_reasons(mine)]
+            parts += [f"### {section.title}", section.about, _table(section, mine), *_reasons(mine), *_own(mine)]
     if picture:
         parts += [
             "### Growth",
@@ -121,6 +121,19 @@ def _reasons(rows: Sequence[Record]) -> list[str]:
         for (method, status, reason), names in works.items()
     ]
     return ["\n".join(lines)] if lines else []
+
+
+def _own(rows: Sequence[Record]) -> list[str]:
+    """A folded table of what methods say of their own errors; those that say nothing have no column."""
+    telling = [row for row in rows if row.own]
+    if not telling:
+        return []
+    names, works = (list(dict.fromkeys(getattr(row, name) for row in telling)) for name in ("method", "work"))
+    found = {(row.work, row.method): plain(row.own) for row in telling}
+    table = markdown(
+        [["work", *names], *([work, *(found.get((work, name), "") for name in names)] for work in works)], right=set()
+    )
+    return [f'<details markdown="1">\n<summary>Errors by each method\'s own measure</summary>\n\n{table}\n\n</details>']
 
 
 def put_into(page: Path, text: str) -> None:

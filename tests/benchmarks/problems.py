@@ -21,6 +21,7 @@ from torch import Generator, Tensor
 ROOT = Path(__file__).resolve().parents[2]
 # Weights of the points that a coreset is judged with, by task: equal, free, and between half and twice an equal share.
 CORESETS: dict[str, Any] = {"coreset": None, "free coreset": "free", "bounded coreset": (0.5, 2.0)}
+MOVE = 0.01  # of the spacing of the points, between the problem of a warm start and the one before it
 TRIMMED = 0.05  # share of the samples that a "partial transport" leaves unmatched
 BY_VALUE = {*CORESETS, "partial transport"}  # tasks whose results are set beside the best value
 Maker = Callable[[int], tuple[Tensor, Tensor]]
@@ -179,6 +180,19 @@ def table(load: Callable[[], Tensor], size: int, rows: int | None = None, *, sta
         return some_rows(samples, size, seed), samples
 
     return make
+
+
+def moved(x: Tensor) -> Tensor:
+    """Points (n, d) from which these came by 1 % of their spacing, each in a random direction."""
+    direction = torch.randn(x.shape, generator=torch.Generator().manual_seed(2)).to(x.device)
+    return x + MOVE * spacing(x) * direction / direction.norm(dim=1, keepdim=True)
+
+
+def spacing(x: Tensor) -> float:
+    """Median distance from a point to the nearest other."""
+    distance = torch.cdist(x, x)
+    distance.fill_diagonal_(torch.inf)
+    return float(distance.amin(1).median())
 
 
 def some_rows(samples: Tensor, size: int, seed: int) -> Tensor:

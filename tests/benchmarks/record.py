@@ -23,6 +23,7 @@ class Record:
         gap: true relative distance from the optimum (transport), from the best value found (coreset); filled in when
             all methods have run.
         note: what the method says of itself, and its warnings.
+        own: its error by its own measure, in words.
     """
 
     work: str
@@ -39,3 +40,4 @@ class Record:
     lower: float | None = None
     gap: float | None = None
     note: str = ""
+    own: str = ""

@@ -119,7 +119,7 @@ def _cells(row: Record, rows: Sequence[Record]) -> list[str]:
         "" if row.gap is None else f"{row.gap:.1e}",
         "" if not row.hard_pass else f"{row.processor / row.hard_pass:.3g}",
         "" if row.peak is None else f"{row.peak / 2**20:.0f}",
-        plain(row.note),
+        plain("; ".join(filter(None, [row.note, f"of itself: {row.own}" if row.own else ""]))),
     ]
 
 

@@ -14,7 +14,7 @@ import torch
 
 import torchcoreset as tc
 from tests.benchmarks import __main__ as command
-from tests.benchmarks import apart, growth, methods, page, report, scale_up
+from tests.benchmarks import apart, growth, methods, page, peer_geomloss, report, scale_up
 from tests.benchmarks.apart import run_apart, run_here
 from tests.benchmarks.loops import each_pair, training
 from tests.benchmarks.measure import measure
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 TRANSPORT, LOSS, CLOUDS, CORESET, *CHOSEN, PARTIAL = TINY
 # True gaps that each method must reach on the tiny transport: ours what it promises, peers something sensible.
 GAPS = {"ours, gap 1e-3": 1e-3, "ours, gap 1e-4": 1e-4, "ours, exact": 1e-9, "ours, warm, gap 1e-3": 1e-3,
-        "POT emd2": 1e-9}  # fmt: skip
+        "POT emd2": 1e-9, "POT emd2, warm": 1e-9, "POT emd2_lazy": 1e-9}  # fmt: skip
 ROUGH = 0.2
 
 
@@ -353,6 +353,31 @@ def test_the_page_says_times_worth_and_ratio() -> None:
     assert "1 / 1 s (+50.00%)" in text
     assert "](a.png)" in text
     assert "left out" not in text
+
+
+def test_the_page_and_the_long_table_say_what_methods_say_of_their_errors() -> None:
+    shared = {"work": TRANSPORT, "seconds": 0.02, "processor": 0.03, "value": 2.0, "lower": 2.0}
+    records = [
+        Record(method="ours, exact", own="gap 1e-16", **shared),
+        Record(method="POT solve_semidiscrete", **shared),
+    ]
+    section = Section(title="Tiny", about="Little.", plans=TINY, compared=("ours, exact", "POT emd2"))
+    text = page.render(Programme(sections=[section], minutes=1), records, MACHINE)
+    folded = text.partition("<details")[2].partition("</details>")[0]
+    assert "gap 1e-16" in folded
+    assert "solve_semidiscrete" not in folded  # it says nothing
+    assert "of itself: gap 1e-16" in report.table(records)
+    assert "<details" not in page.render(Programme(sections=[section], minutes=1), records[1:], MACHINE)
+
+
+def test_the_marginal_error_of_a_sinkhorn_plan_by_hand() -> None:
+    work = make_work(TRANSPORT)
+    blur, zero = 1e4, torch.zeros(len(work.points))  # so wide that the plan of potentials 0 is the product
+    g = torch.zeros(len(work.samples))
+    assert peer_geomloss.marginal_error(work, zero, g, blur) == pytest.approx(0, abs=1e-6)
+    twice = zero.clone()
+    twice[0] = math.log(2) * blur**2
+    assert peer_geomloss.marginal_error(work, twice, g, blur) == pytest.approx(0.5 / len(zero), rel=1e-3)
 
 
 def test_tables_are_put_between_the_marks_of_a_page(tmp_path: Path) -> None:
