@@ -29,7 +29,8 @@ import torch
 Row = dict[str, Any]
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 ENDS = ("_low", "", "_high")
-PACKAGES = ("torchcoreset", "torch", "numpy", "scipy", "scikit-learn", "goodpoints", "kmedoids", "POT", "geomloss")
+PACKAGES = ("torchcoreset", "torch", "numpy", "scipy", "scikit-learn", "goodpoints", "stein-thinning",
+            "kmedoids", "POT", "geomloss")  # fmt: skip
 
 
 def quartiles(rows: Iterable[Row], by: Sequence[str], values: Sequence[str]) -> list[Row]:
