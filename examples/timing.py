@@ -1,152 +1,140 @@
-"""How long does a coreset take? The paper's data sets and sizes, one after another.
+"""How long does a coreset take? The paper's data sets, from 10 to 1,000 points.
 
 The paper reports "a few seconds for small coresets on small datasets, to 5 minutes on large datasets where large
-coresets are required", for C++ on the four cores of an i7-6700K. Here each row is one `build_coreset` with its default
-settings, from the samples in memory to the converged points. Wall seconds depend on what else the machine does;
-processor seconds hardly do, and exceed wall seconds where several threads work.
+coresets are required", for C++ on the four cores of an i7-6700K. Here each run is one `build_coreset` with its default
+settings, from the samples in memory to the converged points. Seconds are processor time, of all threads: they hardly
+depend on what else the machine does.
 
-    python examples/timing.py --config configs/timing.yaml             # ten minutes or so; prints a Markdown table
-    python examples/timing.py --config configs/timing.yaml --small     # a second, scikit-learn's digits
+    python examples/timing.py --config configs/timing.yaml [--small]
+    python examples/report.py timing
 
 Source: Claici, Genevay, Solomon (2020), section 4.5, "Implementation details".
 """
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import experiment
 import figures
 import public_data
+import report
 import torch
-from experiment import Row
+from experiment import Row, Task
 from torch import Tensor
 
 import torchcoreset as tc
 
+NAME = "timing"
 LIMIT = 300.0  # seconds: the paper's 5 minutes
-HEADS = {
-    "data": "data",
-    "rows": "rows",
-    "columns": "columns",
-    "p": "p",
-    "size": "points",
-    "distance": "W_p",
-    "gap": "gap",
-    "steps": "steps",
-    "seconds": "seconds",
-    "processor": "processor seconds",
-}
+POWERS = {"W2": 2.0, "W1": 1.0}
+VALUES = ("seconds", "distance", "steps", "gap")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the YAML file says."""
+    """Fields that one build does not depend on stay out of its `repr`, by which results are kept."""
 
-    data: list[str]
+    data: list[str] = field(repr=False)
     scaled: list[str]
-    sizes: dict[float, list[int]]
-    runs: int
+    sizes: list[int] = field(repr=False)
+    methods: list[str] = field(repr=False)
+    largest: dict[str, int] = field(repr=False, default_factory=dict)
+    runs: int = field(repr=False)
+    jobs: int = field(repr=False)
 
 
 def main(arguments: list[str] | None = None) -> list[Row]:
-    """Time every build, print the table as it grows, write it and draw it."""
-    settings, out = experiment.read(Settings, "timing", __doc__, arguments)
-    began = load()
-    print(f"| {' | '.join(HEADS.values())} |\n|{' --- |' * len(HEADS)}")
-    rows = []
-    for group in cases(settings):
-        rows += group
-        print(line(experiment.summary(group, ["data", "p", "size"])[0]), flush=True)
-    experiment.write("timing", rows, settings, out)
-    means = experiment.summary(rows, ["data", "p", "size"])
-    draw(means, out / "timing.png")
-    print(f"\n{torch.get_num_threads()} threads; load of the machine {began} at the start, {load()} at the end")
-    print(conclusion(means))
-    return means
+    """Time every build, print the tables and draw them; the quartiles."""
+    settings, out = experiment.read(Settings, NAME, __doc__, arguments)
+    for method in settings.methods:
+        if method not in POWERS:
+            raise SystemExit(f"method {method!r}: expected some of {', '.join(POWERS)}.")
+    tasks = [
+        task
+        for task in experiment.tasks(settings, settings.methods)
+        if task.size <= settings.largest.get(task.method, task.size)
+    ]
+    rows = experiment.each(run, tasks, settings.jobs, out / f"{NAME}_kept.jsonl")
+    rows.sort(key=lambda row: (settings.methods.index(row["method"]), settings.data.index(row["data"]), row["size"]))
+    experiment.write(NAME, rows, settings, out)
+    found = report.quartiles(rows, ["method", "data", "rows", "columns", "size"], VALUES)
+    report.conclude(NAME, rows, found, tables(found), out)
+    print(f"\n{conclusion(found)}")
+    figures.save(draw(found), out / f"{NAME}.png")
+    return found
 
 
-def cases(settings: Settings) -> Iterator[list[Row]]:
-    """The runs of each data set, power and size in turn."""
-    for name in settings.data:
-        X, _ = public_data.load(name)
-        samples = torch.from_numpy(public_data.standardise(X) if name in settings.scaled else X)
-        for p, sizes in settings.sizes.items():
-            for size in sizes:
-                yield [time_one(name, samples, size, p, seed) for seed in range(settings.runs)]
+@cache
+def samples(name: str, scale: bool) -> Tensor:
+    """Rows (m, d) of a data set, its columns standardised if so asked."""
+    X, _ = public_data.load(name)
+    return torch.from_numpy(public_data.standardise(X) if scale else X)
 
 
-def time_one(name: str, samples: Tensor, size: int, p: float, seed: int) -> Row:
+def run(task: Task) -> Row:
     """One build: its distance to the samples, how far that can be from exact, and what it took."""
-    processor = time.process_time()
-    result, seconds = experiment.timed(lambda: tc.build_coreset(samples, size, p=p, seed=seed, progress=False))
+    held, p = samples(task.data, task.data in task.settings.scaled), POWERS[task.method]
+    result, seconds = experiment.timed(lambda: tc.build_coreset(held, task.size, p=p, seed=task.seed, progress=False))
     return {
-        "data": name,
-        "rows": len(samples),
-        "columns": samples.shape[1],
-        "p": p,
-        "size": size,
-        "seed": seed,
+        "method": task.method,
+        "data": task.data,
+        "rows": len(held),
+        "columns": held.shape[1],
+        "size": task.size,
+        "seed": task.seed,
         "distance": result.distance,
         "gap": result.transport.gap,
         "steps": len(result.history),
         "seconds": seconds,
-        "processor": time.process_time() - processor,
     }
 
 
-def line(row: Row) -> str:
-    """A line of the Markdown table."""
-    form = {"distance": ".4g", "gap": ".0e", "steps": ".0f", "rows": ",.0f", "columns": ".0f", "p": "g"}
-    cells = [format(row[key], form.get(key, "" if isinstance(row[key], (str, int)) else ".2f")) for key in HEADS]
-    return "| " + " | ".join(cells) + " |"
+def named(row: Row) -> Row:
+    """The row with "data set", its name with the numbers of rows and columns."""
+    return {**row, "data set": f"{row['data']}, {row['rows']:,} x {row['columns']}"}
 
 
-def load() -> str:
-    """Mean number of running processes of the last minute, where the system tells."""
-    return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+def tables(found: Sequence[Row]) -> dict[str, str]:
+    """Markdown tables of seconds, distances, steps and gaps, for each power."""
+    names = {"seconds": "processor seconds", "distance": "distance", "steps": "steps", "gap": "gap"}
+    made = {}
+    for method in dict.fromkeys(row["method"] for row in found):
+        here = [named(row) for row in found if row["method"] == method]
+        for value, name in names.items():
+            made[f"{method}, {name}"] = report.table(here, value, "data set", "size", 3 if value == "distance" else 2)
+    return made
 
 
-def conclusion(means: Sequence[Row]) -> str:
-    """What the numbers say about the paper's five minutes."""
-    slowest = max(means, key=lambda row: row["seconds"])
-    quick = sum(row["seconds"] < 10 for row in means)
+def conclusion(found: Sequence[Row]) -> str:
+    """What the medians say about the paper's five minutes."""
+    slowest = max(found, key=lambda row: row["seconds"])
+    quick = sum(row["seconds"] < 10 for row in found)
     verdict = "within" if slowest["seconds"] < LIMIT else "beyond"
     return (
-        f"Conclusion: {quick} of {len(means)} coresets take less than 10 seconds, and the slowest ({slowest['size']} "
-        f"points for {slowest['data']}, p = {slowest['p']:g}) takes {slowest['seconds']:.0f} s, {verdict} the paper's "
-        f"5 minutes."
+        f"Conclusion: {quick} of {len(found)} coresets take less than 10 processor seconds, and the slowest "
+        f"({slowest['size']} points for {slowest['data']}, {slowest['method']}) takes {slowest['seconds']:.0f} s, "
+        f"{verdict} the paper's 5 minutes."
     )
 
 
-def draw(means: Sequence[Row], path: Path) -> None:
-    """Seconds against the number of points, a panel for each power."""
-    plt = figures.pyplot()
-    powers = list(dict.fromkeys(row["p"] for row in means))
-    figure, axes = plt.subplots(
-        1, len(powers), figsize=(5 * len(powers), 4), sharey=True, squeeze=False, layout="constrained", dpi=130
-    )
-    for axis, p in zip(axes[0], powers, strict=True):
-        lines: dict[Any, list[Row]] = {}
-        for row in means:
-            if row["p"] == p:
-                lines.setdefault((row["data"], row["rows"]), []).append(row)
-        for ((name, rows), held), colour in zip(lines.items(), experiment.COLOURS, strict=False):
-            points, seconds = ([row[key] for row in held] for key in ("size", "seconds"))
-            axis.loglog(points, seconds, "o-", color=colour, markersize=4, label=f"{name}, {rows:,.0f} rows")
-        axis.axhline(LIMIT, color="#333333", linestyle="--", linewidth=1)
-        axis.text(
-            min(row["size"] for row in means), LIMIT * 0.8, "the paper's longest, four cores", va="top", fontsize=8
-        )
-        axis.set(title=f"$W_{p:g}$", xlabel="points", ylabel="seconds")
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, frameon=False, fontsize=9, loc="outside lower center", ncols=len(labels))
-    figures.save(figure, path)
+def draw(found: Sequence[Row]) -> Any:
+    """Processor seconds against the number of points, a panel for each power."""
+    methods = list(dict.fromkeys(row["method"] for row in found))
+    figure, axes = figures.panels(len(methods))
+    for axis, method in zip(axes, methods, strict=True):
+        here = [{**row, "method": row["data"]} for row in found if row["method"] == method]
+        figures.curves(axis, here, "seconds", figures.looks(dict.fromkeys(row["method"] for row in here)))
+        axis.set(yscale="log", title=f"$W_{POWERS[method]:g}$", xlabel="points", ylabel="processor seconds")
+        axis.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
+        figures.sizes(axis, (row["size"] for row in here))
+        axis.axhline(LIMIT, color="#333333", linestyle="--", linewidth=1, label="_paper")
+        axis.text(min(row["size"] for row in here), LIMIT * 0.85, "the paper's longest", va="top", fontsize=7.5)
+        figures.name_lines(axis)
+    return figure
 
 
 if __name__ == "__main__":
