@@ -1,4 +1,4 @@
-"""What the experiments share: settings from a YAML file, repeated runs, and tables as text, CSV and JSON."""
+"""What the experiments share: settings from a YAML file, repeated runs, and results as CSV and JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import csv
 import dataclasses
 import difflib
 import json
-import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -19,7 +18,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import torch
 import yaml
-from figures import COLOURS
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 
@@ -129,33 +127,6 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
     return found, time.process_time() - began
 
 
-def summary(rows: Iterable[Row], by: Sequence[str]) -> list[Row]:
-    """Rows with equal values of `by` made one: mean and standard deviation of every number, and how many they were."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[key] for key in by), []).append(row)
-    found = []
-    for key, group in groups.items():
-        line: Row = dict(zip(by, key, strict=True))
-        for name in group[0]:
-            if name in by or name == "seed":
-                continue
-            values = [row[name] for row in group]
-            line[name] = statistics.fmean(values)
-            line[f"{name}_sd"] = statistics.stdev(values) if len(values) > 1 else 0.0
-        found.append({**line, "runs": len(group)})
-    return found
-
-
-def pivot(rows: Iterable[Row], down: str, across: str, value: str) -> str:
-    """A Markdown table of mean +- standard deviation: a line for each `down`, a column for each `across`."""
-    cells = {(row[down], row[across]): f"{row[value]:.3g} ± {row[f'{value}_sd']:.2g}" for row in rows}
-    lines, columns = (list(dict.fromkeys(key[place] for key in cells)) for place in (0, 1))
-    text = [[down, *map(str, columns)], ["---"] * (len(columns) + 1)]
-    text += [[str(line), *(cells.get((line, column), "") for column in columns)] for line in lines]
-    return "\n".join("| " + " | ".join(cell.ljust(4) for cell in line) + " |" for line in text)
-
-
 def write(name: str, rows: Sequence[Row], settings: Any, out: Path) -> None:
     """Every row as CSV, and rows with settings and versions as JSON."""
     with (out / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
@@ -170,25 +141,3 @@ def write(name: str, rows: Sequence[Row], settings: Any, out: Path) -> None:
         "threads": torch.get_num_threads(),
     }
     (out / f"{name}.json").write_text(json.dumps({**about, "rows": rows}, indent=1), "utf-8")
-
-
-def draw_curves(axis: Any, rows: Iterable[Row], across: str, value: str, by: str) -> None:
-    """Mean of `value` against `across`, a line with a band of one standard deviation for each value of `by`."""
-    lines: dict[Any, list[Row]] = {}
-    for row in rows:
-        lines.setdefault(row[by], []).append(row)
-    for (label, line), colour in zip(lines.items(), COLOURS * 3, strict=False):
-        place = [row[across] for row in line]
-        middle, spread = ([row[key] for row in line] for key in (value, f"{value}_sd"))
-        axis.plot(place, middle, "o-", color=colour, label=str(label), markersize=4)
-        low, high = ([m + sign * s for m, s in zip(middle, spread, strict=True)] for sign in (-1, 1))
-        axis.fill_between(place, low, high, color=colour, alpha=0.15, linewidth=0)
-    axis.set(xlabel=across, ylabel=value)
-
-
-def mark_sizes(axis: Any, rows: Iterable[Row]) -> None:
-    """A logarithmic axis of sizes, each with its number."""
-    sizes = sorted({row["size"] for row in rows})
-    axis.set_xscale("log")
-    axis.set_xticks(sizes, [str(size) for size in sizes])
-    axis.minorticks_off()

@@ -45,14 +45,10 @@ def test_a_wrong_key_is_an_error_that_says_what_was_meant(tmp_path: Path, text: 
         read(tmp_path, text)
 
 
-def test_summary_table_and_files(tmp_path: Path) -> None:
+def test_files(tmp_path: Path) -> None:
     import experiment
 
     rows = [{"method": m, "size": 5, "seed": s, "cost": c} for m, s, c in (("a", 0, 1.0), ("a", 1, 3.0), ("b", 0, 2.0))]
-    means = experiment.summary(rows, ["method", "size"])
-    assert means[0] == {"method": "a", "size": 5, "cost": 2.0, "cost_sd": pytest.approx(2**0.5), "runs": 2}
-    assert means[1]["cost_sd"] == 0
-    assert experiment.pivot(means, "size", "method", "cost").splitlines()[-1] == "| 5    | 2 ± 1.4 | 2 ± 0 |"
     experiment.write("mine", rows, Settings(2, 5), tmp_path)
     with (tmp_path / "mine.csv").open() as file:
         assert [float(row["cost"]) for row in csv.DictReader(file)] == [1, 3, 2]
