@@ -97,7 +97,7 @@ def test_samples_limits_what_is_held() -> None:
 
 
 def test_many_samples_are_approached_through_a_part_of_them() -> None:
-    result = tc.build_coreset(normal(21_000, 2), 5, seed=1)
+    result = tc.build_coreset(normal(21_000, 2), 20, seed=1)
     sizes = [step.samples for step in result.history]
     assert sizes == sorted(sizes)
     assert set(sizes) == {2500, 21_000}

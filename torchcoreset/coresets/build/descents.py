@@ -26,6 +26,7 @@ from .space import Space
 
 COARSE = 25  # samples a point on which points move before they do on all samples; of fewer than twice as many, all
 COARSE_LEAST = 2500  # the least number of these samples
+COARSE_PAIRS = 1 << 18  # of a sample and a point, below which a step takes no longer on all samples
 COARSE_TOLERANCE = 1e-2  # of the steps on them: a part of the samples misleads by more than this
 FINEST = 1e-6  # relative gap of a transport; a build with a smaller tolerance solves no better than this
 COARSEST = 1e-2  # relative gap of the last transports of a build with a larger tolerance than ten times this
@@ -174,7 +175,7 @@ def _fixed_point(
         return state.result, state.potential
 
     coarse = max(COARSE * len(points), COARSE_LEAST)
-    if loaded.count > 2 * coarse:
+    if loaded.count > 2 * coarse and loaded.count * len(points) >= COARSE_PAIRS:
         part = loaded.rows.draw(coarse, generator).to(points)
         alone = replace(objective, ranks=None)  # every rank has drawn the same part
         points, potential = descend(0, alone, part, None, coarse, loose)
