@@ -1,15 +1,15 @@
 """`preflight`: memory and time of a build, before it runs.
 
-    n points      m samples held      d dimension      s bytes of a number      B samples of a block of entries
+    n points      m samples held      d dimension      s bytes of a number
 
-Memory is the larger of two peaks, plus what grows with the points: a step on all samples, which are held in m d s
-bytes, and once more if an offset is subtracted, with NUMBERS float64 a sample and COPIES of a block in float64; and for
-up to 50 points the comparison of starts, on two more copies of a part of the samples. Measured and estimated, in MiB,
-for (n, m, d), float32 without an offset (tolerances as in tests/planning/test_preflight.py):
+Memory is the larger of two peaks, plus blocks of work and what grows with the points: a step on all samples, which are
+held in m d s bytes, and once more if an offset is subtracted, with NUMBERS float64 a sample; and the start, on COPIES
+of a part of the samples. Measured, and 0.8 of the estimate, in MiB, for (n, m, d), float32 without an offset
+(tolerances as in tests/planning/test_preflight.py):
 
-    (10, 100k, 2) 33, 28    (10, 500k, 2) 98, 105    (50, 200k, 2) 49, 53    (20, 30k, 100) 116, 122
-    (100, 100k, 16) 88, 90    (150, 150k, 3) 48, 59    (250, 100k, 4) 67, 62    (500, 100k, 8) 104, 104
-    (1000, 100k, 4) 171, 144    (1000, 100k, 8) 146, 160    (50, 100k, 4) 43, 39 for p = 1
+    (10, 100k, 2) 23, 24    (10, 500k, 2) 79, 86    (50, 200k, 2) 45, 45    (20, 30k, 100) 37, 35
+    (100, 100k, 16) 39, 38    (150, 150k, 3) 39, 48    (250, 100k, 4) 56, 50    (500, 100k, 8) 83, 77
+    (1000, 100k, 8) 208, 130    (50, 100k, 4) 31, 29 for p = 1
 
 A first transport that moves much mass may hold 150 MiB of costs more, from a hundred points on ((200, 50k, 2) for
 p = 1: 163 MiB). What the allocator keeps varies by some 10 MiB. Time is measured: one transport on a part of the
@@ -27,17 +27,18 @@ from typing import Any
 import torch
 
 from ..coresets.samples import DEFAULT_SAMPLES, LINE_SAMPLES, SAMPLES_PER_POINT, most_of_file
-from ..coresets.start import check_size, default_restarts, pool_size, repeat_to
+from ..coresets.start import check_size, pool_size, repeat_to
 from ..modes import solver_modes
 from ..sources import Source, as_source, make_generator, permutation
 from ..sources.tables import TensorSource
 from ..tensors import check_count
-from ..transport import check_power, entries_of_block, make_problem, solve
+from ..transport import check_power, make_problem, solve
 
 MIB = 1 << 20
 NUMBERS = 24  # float64 a sample beside its coordinates
-COPIES = 4  # of a block of samples in float64
-PER_POINT = 0.11 * MIB  # costs of the samples near boundaries to one point (measured)
+COPIES = 5  # of the samples on which a start is found
+BLOCKS = 10 * MIB  # of work on a part of the samples at a time
+PER_POINT = 0.13 * MIB  # costs of the samples near boundaries to one point (measured)
 MOST_POINTS = 450 * MIB  # the same for all points together, at most
 STEPS = 40  # of a typical build by fixed points, until it has converged
 PROBE = 20_000  # samples, at most, of the transport that is timed
@@ -121,13 +122,11 @@ def estimate_memory(samples: int, size: int, dimension: int, bytes_a_number: int
 
     `kept` and `shifted` (0 or 1) say of how many samples a copy is held, and how many are less an offset.
     """
-    row, doubles = dimension * bytes_a_number, COPIES * dimension * 8
-    entries = entries_of_block(dimension)
-    part = min(samples, pool_size(size)) if default_restarts(size) > 1 else 0
-    step = samples * (row * shifted + NUMBERS * 8) + min(samples, entries) * (row + doubles)
-    start = 2 * part * row + min(part, entries) * (row + doubles)
+    row = dimension * bytes_a_number
+    step = samples * (row * shifted + NUMBERS * 8)
+    start = COPIES * min(samples, pool_size(size)) * row
     points = min(MOST_POINTS, PER_POINT * size)
-    return int(samples * row * kept + max(step, start) + points)
+    return int(samples * row * kept + max(step, start) + BLOCKS + points)
 
 
 def _held(source: Source, size: int, dimension: int, samples: int | None) -> int:

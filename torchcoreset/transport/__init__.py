@@ -22,7 +22,7 @@ from .extent import data_scale, diameter, distances, weighted_median
 from .marginals import FREE, as_marginals, check_trim, is_choice
 from .problem import Problem, as_table, make_problem, within_range
 from .reductions import repeats_of
-from .result import Coupling, Status, Transport, entries_of_block
+from .result import Coupling, Status, Transport
 from .solve import (
     EXACT_GAP,
     check_start,
@@ -40,6 +40,6 @@ __all__ = [
     "DENSE_BALANCE", "DISTANCE", "EXACT_GAP", "FREE", "Cost", "Coupling", "CouplingBatch", "Problem",
     "Status", "StreamStatus", "StreamTransport", "Transport", "TransportBatch", "as_cost", "as_marginals", "as_table",
     "check_power", "check_start", "check_tolerance", "check_trim", "data_scale", "diameter", "distances",
-    "entries_of_block", "is_choice", "make_problem", "repeats_of", "report_unconverged", "solve", "solve_batch",
+    "is_choice", "make_problem", "repeats_of", "report_unconverged", "solve", "solve_batch",
     "solve_dual", "transport", "weighted_median", "within_range",
 ]  # fmt: skip

@@ -27,7 +27,6 @@ from .objective import Objective
 # than 1 and Anderson extrapolation; 1.8 begins far higher.
 RELAXATION = 1.5
 LOOSEST = 1e-2  # relative gap of the first transports; no later one has a larger gap
-SETTLING = 5e-3  # relative change of F in a step, below which the last potential is near enough for the next points
 SHARE = 0.2  # of the last fall of F: the gap that the next transport may have
 
 
@@ -73,10 +72,7 @@ def step(
     rose = found.lower > lowest  # beyond what the gap leaves open
     moved = best if rose else objective.past_centres(x, centres, found, RELAXATION).to(x.dtype)
     accuracy = _accuracy(state, found.value, tolerance)
-    potential = found.potential
-    if not abs(state.value - found.value) <= SETTLING * found.value:
-        potential = objective.carried(x, potential, moved, samples, sample_weights)
-    return State(moved, accuracy, best, lowest, found.value, potential), found
+    return State(moved, accuracy, best, lowest, found.value, found.potential), found
 
 
 def _accuracy(state: State, value: float, tolerance: float) -> float:

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from ...transport import Cost, Transport, as_cost, is_choice, solve
 from ...transport.ranks import Ranks, solve_on, totals_of
-from .carry import carried
 from .cells import cell_centres
 
 MOST_PASSES = 100  # over the samples in one transport; beyond them it is returned as it is, with its gap
@@ -58,15 +57,6 @@ class Objective:
             trim=self.trim, engine=self.engine, state=start,
         )  # fmt: skip
         return found
-
-    def carried(
-        self, points: Tensor, potential: Tensor, moved: Tensor, samples: Tensor, sample_weights: Tensor | None
-    ) -> Tensor:
-        """The potential (n,) from which the transport of moved points (n, d) starts."""
-        if self.chosen or self.trim or self.ranks is not None:
-            return potential
-        b = torch.as_tensor(self.weights, dtype=torch.float64, device=potential.device)
-        return carried(points, potential, moved, samples, sample_weights, b, as_cost(self.p))
 
     def centres(self, points: Tensor, samples: Tensor, found: Transport) -> Tensor:
         """The points (n, d) that minimise the cost of this plan.

@@ -3,9 +3,9 @@
 from ...names import Init
 from .draw import check_size, pool_size, repeat_to, separated, start_points
 from .relocation import descended, relocated
-from .restarts import Start, default_restarts
+from .restarts import Start
 
 __all__ = [
-    "Init", "Start", "check_size", "default_restarts", "descended", "pool_size", "relocated", "repeat_to", "separated",
+    "Init", "Start", "check_size", "descended", "pool_size", "relocated", "repeat_to", "separated",
     "start_points",
 ]  # fmt: skip

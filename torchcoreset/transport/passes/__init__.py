@@ -9,11 +9,10 @@ what the arithmetic may hide.
 from .choose import KEOPS_DIMENSIONS, EngineChoice, EngineName, check_engine, make_engine, warn_of_dimensions
 from .engine import Engine, Entries, LaguerreCells, SmoothedCells, SoftEngine, chunk_elements, exponential_, shuffled
 from .keops import load_keops, running
-from .nearest import lowest_in_rows
 from .rounding import RESOLUTION, SUMMED, minimum_error, of_sums, unresolved
 
 __all__ = [
     "KEOPS_DIMENSIONS", "RESOLUTION", "SUMMED", "Engine", "EngineChoice", "EngineName", "Entries", "LaguerreCells",
-    "SmoothedCells", "SoftEngine", "check_engine", "chunk_elements", "exponential_", "load_keops", "lowest_in_rows",
+    "SmoothedCells", "SoftEngine", "check_engine", "chunk_elements", "exponential_", "load_keops",
     "make_engine", "minimum_error", "of_sums", "running", "shuffled", "unresolved", "warn_of_dimensions",
 ]  # fmt: skip
