@@ -18,6 +18,7 @@ assigns each sample to one point, and `extent` computes median, scale and diamet
 
 from .batched import CouplingBatch, TransportBatch
 from .costs import DISTANCE, Cost, as_cost, check_power
+from .direct import WRONG_MASS, balance_all
 from .extent import data_scale, diameter, distances, weighted_median
 from .marginals import FREE, as_marginals, check_trim, is_choice
 from .problem import Problem, as_table, make_problem, within_range
@@ -37,9 +38,9 @@ from .solver import DENSE_BALANCE
 from .stream import StreamStatus, StreamTransport
 
 __all__ = [
-    "DENSE_BALANCE", "DISTANCE", "EXACT_GAP", "FREE", "Cost", "Coupling", "CouplingBatch", "Problem",
+    "DENSE_BALANCE", "DISTANCE", "EXACT_GAP", "FREE", "WRONG_MASS", "Cost", "Coupling", "CouplingBatch", "Problem",
     "Status", "StreamStatus", "StreamTransport", "Transport", "TransportBatch", "as_cost", "as_marginals", "as_table",
-    "check_power", "check_start", "check_tolerance", "check_trim", "data_scale", "diameter", "distances",
+    "balance_all", "check_power", "check_start", "check_tolerance", "check_trim", "data_scale", "diameter", "distances",
     "is_choice", "make_problem", "repeats_of", "report_unconverged", "solve", "solve_batch",
     "solve_dual", "transport", "weighted_median", "within_range",
 ]  # fmt: skip

@@ -3,9 +3,11 @@
     S chosen rows, F(S) = W_p^p(S, samples)
 
 Decisions use the bounds of solved transports: a move is accepted if the upper bound of the new F is less than the
-lower bound of the old one, so F never increases. Swaps are tried in the order of their estimates; those whose lower
-bound is not below F are skipped. The search ends when no chosen row can improve within its cell and none of the TRIES
-most promising swaps lowers F: a local optimum with respect to these swaps.
+lower bound of the old one, so F never increases. The swaps of a round are solved on costs that are held; a transport
+of the rows that come of them confirms that F has fallen, or the round leaves the rows as they were. Swaps are tried in
+the order of their estimates; those whose lower bound is not below F are skipped. The search ends when no chosen row can
+improve within its cell and none of the TRIES most promising swaps lowers F: a local optimum with respect to these
+swaps.
 """
 
 from __future__ import annotations
@@ -25,11 +27,11 @@ from .assignment import assign
 from .eligible import Eligible
 from .medoids import medoids
 from .prices import ELEMENTS, cells_of, inverse_hessian, swap_prices
-from .screen import MOST, Screen
+from .screen import MOST, Screen, Solved
 
 GAP = 1e-5  # relative gap of each transport: smaller gains are not detected
 TRIES = 250  # swaps that fail one after another, after which a round that has made none ends
-SOLVED = 8  # for how many of these a swap counts whose transport was solved in vain: as long as it takes, about
+SOLVED = 3  # for how many of these a swap counts that the screen let through in vain: as long as it takes, about
 STALE = 50  # the same once a swap was made: the estimates are those of the rows before
 # Pairs of a sample and a candidate that are priced in a round: half a second (one core). Beyond, candidates are drawn.
 PRICED = 1 << 24
@@ -157,37 +159,35 @@ class _Search:
         if swaps and not self.bounded and len(self.y) * len(rows) <= MOST:
             screen = Screen(self.y, self.a, rows, None if self.free else best.weights, self.cost)
         failed, most = 0, TRIES
+        before, latest = (rows, best), Solved(best.value, best.lower, best.potential.cpu().numpy())
+        found: Transport | None = best  # of the rows; None where a flow on the costs held has solved it
         for position, row, height in swaps:
             if failed >= most:
                 break
             if bool((rows == row).any()):
                 continue
-            lower, effort = self._swapped(rows, position, row, height, best, screen)
-            if lower is None:
-                failed += effort
+            trial, v = rows.clone(), latest.potential.copy()
+            trial[position], v[position] = row, height  # the potential of the row is about that
+            if screen is not None:
+                bound, v = screen.bound(position, row, v, latest.lower)
+                if bound >= latest.lower:
+                    failed += 1
+                    continue
+            solved = screen.solve(position, row, v) if screen is not None and screen.has_flow else None
+            transport = None
+            if solved is None:
+                transport = self.transport(trial, torch.from_numpy(v).to(best.potential))
+                solved = Solved(transport.value, transport.lower, transport.potential.cpu().numpy())
+            if not solved.value < latest.lower:
+                failed += SOLVED
                 continue
-            rows, best = rows.clone(), lower
-            rows[position] = row
+            rows, latest, found = trial, solved, transport
             failed, most = 0, STALE
             if screen is not None:
                 screen.put(position, row)
-        return rows, best
-
-    def _swapped(
-        self, rows: Tensor, position: int, row: int, height: float, best: Transport, screen: Screen | None
-    ) -> tuple[Transport | None, int]:
-        """The transport with `row` at `position`, if its value is certainly lower, and for how many tries that counts.
-
-        The potential of the row is about `height`.
-        """
-        trial, guess = rows.clone(), best.potential.clone()
-        trial[position], guess[position] = row, height
-        if screen is not None:
-            bound, potential = screen.bound(position, row, guess.cpu().numpy(), best.lower)
-            if bound >= best.lower:
-                return None, 1
-            guess = torch.from_numpy(potential).to(guess)
-        return self._lowered(trial, best, guess), SOLVED
+        if found is None:
+            found = self._lowered(rows, best, torch.from_numpy(latest.potential).to(best.potential))
+        return before if found is None else (rows, found)
 
     def _promising(
         self, rows: Tensor, kept: Tensor, best: Transport, eligible: Eligible, generator: Generator
