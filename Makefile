@@ -102,5 +102,5 @@ $(DEV_STAMP): pyproject.toml constraints.txt $(COMPILED) | $(VENV_STAMP)
 # A peer that does not install on this machine is left out, and the table says so; the others still run.
 $(BENCH_STAMP): pyproject.toml constraints.txt $(DEV_STAMP)
 	@echo "installing the peers of the benchmarks into $(VENV), about 1 minute the first time"
-	@$(PIP) -e '.[bench]' || for peer in ott-jax k-means-constrained goodpoints; do $(PIP) $$peer || echo "without $$peer"; done
+	@$(PIP) -e '.[bench]' || for peer in ott-jax k-means-constrained goodpoints kmedoids stein-thinning; do $(PIP) $$peer || echo "without $$peer"; done
 	@touch $@
