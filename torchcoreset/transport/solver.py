@@ -85,6 +85,7 @@ FEW_ROUNDS = 2  # most rounds where a near-optimal plan is accepted
 ROUGH = 3.0  # tolerances within which such a plan is
 # Lists of candidate arcs are 1.5 to 5 times faster than all arcs beyond DENSE_BALANCE points (measured).
 DENSE_BALANCE = 256
+LISTED_PAIRS = 1 << 20  # of a sample and a point, below which a direct solve on all of them takes no longer (measured)
 MOST_DENSE = 4096  # points up to which all arcs are taken nevertheless, where much has to move far or lists did not do
 ROW_ELEMENTS = 256  # float64 numbers that a boundary sample with its list takes, roughly
 BALANCED_ELEMENTS = 1 << 26  # of the cost block of all boundary samples, float64: 512 MiB
@@ -225,7 +226,8 @@ class Solver:
 
     def _solve_along_lists(self, start: Tensor) -> bool:
         """Balance along lists of candidates, if a potential is near; whether the bounds meet, as they mostly do."""
-        if len(self.problem.x) <= DENSE_BALANCE:
+        n = len(self.problem.x)
+        if n <= DENSE_BALANCE or n * self.problem.count < LISTED_PAIRS:
             return False
         cells = self.evaluate(start)
         if _marginal_error(cells, self.problem) > max(FAILED_ERROR, self.grain):
