@@ -81,15 +81,32 @@ class Task(NamedTuple):
 
 
 def tasks(settings: Any, methods: Sequence[str], given: Mapping[str, Any] | None = None) -> list[Task]:
-    """A task for every seed, size, data set and method, the long ones of a seed first; `given` by data set."""
-    given = given or {}
+    """A task for every seed, size, data set and method, the long ones of a seed first; `given` by data set.
+
+    Methods that `settings.runs_of` names, where there is such a field, have as many seeds as it says.
+    """
+    given, runs_of = given or {}, getattr(settings, "runs_of", {})
     return [
         Task(settings, data, method, size, seed, given.get(data))
         for seed in range(settings.runs)
         for size in sorted(settings.sizes, reverse=True)
         for data in settings.data
         for method in methods
+        if seed < runs_of.get(method, settings.runs)
     ]
+
+
+def installed(methods: Sequence[str], packages: Mapping[str, Any]) -> list[str]:
+    """The methods without those whose package is missing, which is printed.
+
+    Args:
+        packages: modules of `baselines`, by what the names of their methods begin with.
+    """
+    reasons = {name: package.missing() for name, package in packages.items()}
+    left_out = tuple(name for name, reason in reasons.items() if reason and any(m.startswith(name) for m in methods))
+    for name in left_out:
+        print(reasons[name])
+    return [method for method in methods if not method.startswith(left_out)]
 
 
 def each(work: Callable[[Any], Any], tasks: Sequence[Any], jobs: int, keep: Path) -> list[Any]:

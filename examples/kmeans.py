@@ -70,17 +70,8 @@ class Settings:
 def main(arguments: list[str] | None = None) -> list[Row]:
     """Run, print a table for each data set and what to conclude, and draw; the quartiles."""
     settings, out = experiment.read(Settings, "kmeans", __doc__, arguments)
-    methods = list(settings.methods)
-    for name, package in (("kernel thinning", thinning), ("k-medoids", medoids)):
-        reason = package.missing()
-        if reason and name in methods:
-            print(reason)
-            methods.remove(name)
-    tasks = [
-        task
-        for task in experiment.tasks(settings, methods)
-        if task.seed < settings.runs_of.get(task.method, settings.runs)
-    ]
+    methods = experiment.installed(settings.methods, {"kernel thinning": thinning, "k-medoids": medoids})
+    tasks = experiment.tasks(settings, methods)
     keep = out / "kmeans_kept.jsonl"
     whole = [Task(settings, data, "all rows", 0, 0) for data in settings.data]
     least = dict(zip(settings.data, experiment.each(optimum, whole, settings.jobs, keep), strict=True))

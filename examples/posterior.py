@@ -154,17 +154,11 @@ class Judges:
 def main(arguments: list[str] | None = None) -> list[Row]:
     """Run, print the tables and draw; the quartiles."""
     settings, out = experiment.read(Settings, NAME, __doc__, arguments)
-    methods = list(settings.methods)
-    for name, package in (("kernel thinning", thinning), ("Stein thinning", stein)):
-        reason = package.missing()
-        if reason and any(method.startswith(name) for method in methods):
-            print(reason)
-            methods = [method for method in methods if not method.startswith(name)]
+    methods = experiment.installed(settings.methods, {"kernel thinning": thinning, "Stein thinning": stein})
     tasks = [
         task
         for task in experiment.tasks(settings, methods)
-        if task.seed < settings.runs_of.get(task.method, settings.runs)
-        and (task.method != STRETCHED or task.size > len(posterior(task.data).centre))  # fewer have no covariance
+        if task.method != STRETCHED or task.size > len(posterior(task.data).centre)  # fewer have no covariance
     ]
     rows = experiment.each(run, tasks, settings.jobs, out / f"{NAME}_kept.jsonl")
     rows.sort(key=lambda row: (settings.data.index(row["data"]), methods.index(row["method"]), row["size"]))

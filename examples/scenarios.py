@@ -73,11 +73,7 @@ class Settings:
 def main(arguments: list[str] | None = None) -> list[Row]:
     """Run, print tables and draw; the quartiles."""
     settings, out = experiment.read(Settings, NAME, __doc__, arguments)
-    methods = list(settings.methods)
-    reason = thinning.missing()
-    if reason and "kernel thinning" in methods:
-        print(reason)
-        methods.remove("kernel thinning")
+    methods = experiment.installed(settings.methods, {"kernel thinning": thinning})
     keep = out / f"{NAME}_kept.jsonl"
     tasks = [
         task

@@ -92,11 +92,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     whole = experiment.each(train_on_all, firsts, settings.jobs, keep)
     least = {task.data: value for task, (_, value) in zip(firsts, whole, strict=True) if task.method == WHOLE}
     bases = [method for method in settings.methods if method != REWEIGHTED]
-    tasks = [
-        task
-        for task in experiment.tasks(settings, bases, least)
-        if task.seed < settings.runs_of.get(task.method, settings.runs)
-    ]
+    tasks = experiment.tasks(settings, bases, least)
     made = [row for rows in experiment.each(run, tasks, settings.jobs, keep) for row in rows]
     rows = [row for of_data, _ in whole for row in of_data]
     rows += [row for row in made if row["method"] in settings.methods]

@@ -87,17 +87,11 @@ class Split(NamedTuple):
 def main(arguments: list[str] | None = None) -> list[Row]:
     """Run, print tables and draw; the quartiles."""
     settings, out = experiment.read(Settings, NAME, __doc__, arguments)
-    methods = list(settings.methods)
-    for name, package in (("kernel thinning", thinning), ("k-medoids", medoids)):
-        reason = package.missing()
-        if reason and name in methods:
-            print(reason)
-            methods.remove(name)
+    methods = experiment.installed(settings.methods, {"kernel thinning": thinning, "k-medoids": medoids})
     tasks = [
         task
         for task in experiment.tasks(settings, methods)
-        if task.seed < settings.runs_of.get(task.method, settings.runs)
-        and (task.data in settings.unequal or not task.method.endswith(PROPORTIONAL))
+        if task.data in settings.unequal or not task.method.endswith(PROPORTIONAL)
     ]
     whole = [Task(settings, data, WHOLE, 0, seed) for seed in range(settings.runs) for data in settings.data]
     # The tasks of a seed stand together: they share its rows, which are divided once.

@@ -109,3 +109,28 @@ def test_several_processes_give_results_in_order(tmp_path: Path) -> None:
 
     pytest.importorskip("tqdm")
     assert experiment.each(abs, [-3, 2, -1], 2, tmp_path / "kept.jsonl") == [3, 2, 1]
+
+
+def test_methods_may_have_fewer_runs_and_go_without_a_package(capsys: pytest.CaptureFixture[str]) -> None:
+    import experiment
+
+    @dataclass
+    class Shared:
+        data: list[str]
+        sizes: list[int]
+        runs: int
+        runs_of: dict[str, int]
+
+    tasks = experiment.tasks(Shared(["a"], [5, 10], 3, {"slow": 1}), ["fast", "slow"])
+    assert [(task.size, task.seed) for task in tasks if task.method == "slow"] == [(10, 0), (5, 0)]
+    assert len(tasks) == 8
+
+    class Missing:
+        @staticmethod
+        def missing() -> str:
+            return "thinning is left out: pip install it"
+
+    methods = ["fast", "thinning", "thinning, rows"]
+    assert experiment.installed(methods, {"thinning": Missing, "other": Missing}) == ["fast"]
+    assert capsys.readouterr().out == "thinning is left out: pip install it\n"
+    assert experiment.installed(methods[:1], {"thinning": Missing}) == ["fast"]
