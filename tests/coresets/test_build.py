@@ -102,6 +102,8 @@ def test_many_samples_are_approached_through_a_part_of_them() -> None:
     assert sizes == sorted(sizes)
     assert set(sizes) == {2500, 21_000}
     assert result.status is tc.Status.CONVERGED
+    few = tc.build_coreset(normal(21_000, 2), 5, seed=1, steps=2)  # a step on all of them takes no longer
+    assert {step.samples for step in few.history} == {21_000}
 
 
 def test_an_iterator_that_ends_early_is_held_whole() -> None:

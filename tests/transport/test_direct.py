@@ -162,3 +162,25 @@ def _settings() -> object:
     from torchcoreset.transport.solver import Settings
 
     return Settings(1e-3, False, 100, "auto", False)
+
+
+@pytest.mark.usefixtures("direct")
+@pytest.mark.parametrize("kind", ["smooth", "clusters", "offset"])
+@pytest.mark.parametrize("m", [500, 3600])
+def test_a_warm_solve_is_over_lists_only_where_there_are_many_pairs(
+    kind: str, m: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y, b, a = problem_of(kind, 300, m, 1)
+    exact = tc.transport(x, y, 2, b, a, exact=True)
+    start = tc.transport(x + 1e-3, y, 2, b, a).potential
+
+    def counted(self: Solver, *arguments: object) -> Tensor:
+        listed.append(True)
+        return balance(self, *arguments)  # type: ignore[arg-type]
+
+    balance, listed = Solver._balance, []
+    monkeypatch.setattr(Solver, "_balance", counted)
+    found = tc.transport(x, y, 2, b, a, start=start)
+    assert bool(listed) == (len(x) * m >= solver.LISTED_PAIRS)
+    assert found.lower <= exact.value * (1 + 1e-9)
+    assert exact.value * (1 - 1e-9) <= found.value <= exact.value * (1 + 1e-3)

@@ -41,11 +41,6 @@ _REMEDIES = {
 }
 
 
-def entries_of_block(width: int) -> int:
-    """How many entries of a plan make a block, for work on `width` numbers an entry."""
-    return max(16, NUMBERS // width)
-
-
 @dataclass(frozen=True)
 class Coupling:
     """A transport plan as a list of entries: sample `rows[e]` sends `mass[e]` to point `cols[e]`.
@@ -71,7 +66,7 @@ class Coupling:
 
     def blocks(self, width: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Rows, columns and masses, in blocks for work on `width` numbers an entry."""
-        count = entries_of_block(width)
+        count = max(16, NUMBERS // width)
         for start in range(0, len(self.rows), count):
             part = slice(start, start + count)
             yield self.rows[part], self.cols[part], self.mass[part]

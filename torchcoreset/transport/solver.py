@@ -546,7 +546,7 @@ def is_tiny(shape: tuple[int, int, int], cost: Cost, settings: Settings, warm: b
     n, m, d = shape
     if settings.max_steps < FEWEST_STEPS or settings.engine != "auto":
         return False
-    if n == 1 or (d == 1 and cost.sorts_on_line) or (warm and n > DENSE_BALANCE):
+    if n == 1 or (d == 1 and cost.sorts_on_line):
         return False
     return m < FEWEST and n * m * d <= DIFFERENCES and is_direct(n, m, warm)
 

@@ -123,6 +123,17 @@ def test_a_shift_rounds_no_number(dtype: torch.dtype) -> None:
             torch.testing.assert_close(less[:, None] - less[None, :20], exact, rtol=0, atol=0)
 
 
+def test_many_numbers_are_copied_only_for_an_offset_that_costs_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(problem_module, "BLOCK", 50)
+    rows = (3 * normal(200, 4)).round()  # whole numbers, from which any whole shift could be taken
+    for offset, shifted in ((0.0, False), (2.0, False), (1e4, True)):
+        y = rows + offset
+        x, less = without_offset(y[:20], y, float(y.abs().max()))
+        assert (less.data_ptr() != y.data_ptr()) == shifted
+        assert torch.equal(x[:, None] - less[None], y[:20, None] - y[None])
+        assert x.data_ptr() != y.data_ptr()  # points may be stepped while the problem is kept
+
+
 @pytest.mark.parametrize("scale", [0.0, 1e-45, 1e-41, 1e-38, 1e30])
 @both_dtypes
 def test_a_shift_of_the_smallest_and_largest_numbers(dtype: torch.dtype, scale: float) -> None:

@@ -48,8 +48,9 @@ class Screen:
     def __init__(self, y: Tensor, a: Tensor, rows: Tensor, b: Tensor | None, cost: Cost) -> None:
         """Of samples y (m, d), a (m,), float64, and rows (n,) among them; their weights b (n,) are None if free."""
         self._y, self._cost = y, cost
-        self._held = y[a > 0]
-        self._a = a[a > 0].cpu().numpy()
+        held = a > 0
+        self._held, a = (y, a) if bool(held.all()) else (y[held], a[held])
+        self._a = a.cpu().numpy()
         self._b = None if b is None else b.cpu().numpy()
         by_differences = self._held.numel() * len(rows) <= DIFFERENCES
         self._pairwise = cost.pairwise_exact if by_differences else cost.pairwise
