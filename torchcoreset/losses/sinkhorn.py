@@ -128,9 +128,9 @@ def sinkhorn_divergence(
         scaling: for "geomloss": ratio of successive blurs in (0, 1); 0.9 if None. 0.99 takes ten times longer and still
             does not converge if blur is small.
         max_steps: for "newton": maximum number of passes; 100 if None.
-        engine: "auto", "dense" or "keops", and with "newton" also "triton", for the passes between points and samples.
-            In geomloss "dense" and "keops" are called tensorized and online; "auto" uses KeOps from 25 million costs
-            on, if it is installed and d <= 100.
+        engine: "auto", "dense" or "keops", and with "newton" also "compiled" and "triton", for the passes between
+            points and samples. In geomloss "dense" and "keops" are called tensorized and online; "auto" uses KeOps from
+            25 million costs on, if it is installed and d <= 100.
         cost: a Euclidean distance of other coordinates, one of `tc.costs` such as `Mahalanobis`; None for the Euclidean
             distance of the data.
 

@@ -56,7 +56,7 @@ def wasserstein(
         exact: solve in float64 to a gap of 1e-9.
         start: (n,) potential to start from; for a batch (B, n).
         max_steps: maximum number of passes over the samples of a pair.
-        engine: "dense", "keops", "triton" or "auto", as in `transport`.
+        engine: "auto", "compiled", "dense", "keops" or "triton", as in `transport`.
         group: None, "world" or a process group whose ranks hold the samples together: see `CoresetLoss`. Not for
             a batch.
         cost: the distance that is raised to the power p: one of `tc.costs`, or a function of two tensors of rows; None

@@ -93,8 +93,9 @@ def transport(
         start: (n,) potential to start from, such as that of an earlier solve with nearby points; for a batch (B, n).
         max_steps: maximum number of passes over all samples, for each pair. If it ends the solve early, the plan is
             rough: the bounds are valid, but far apart, as the gap says.
-        engine: implementation of the passes over the samples: "dense" (matrix products in blocks), "keops", "triton"
-            (CUDA), or "auto" for the one that is fastest for this problem and device. Results agree to rounding.
+        engine: implementation of the passes over the samples: "compiled" (CPUs, for the Euclidean distance and its
+            square), "dense" (matrix products in blocks), "keops", "triton" (CUDA), or "auto" for the one that is
+            fastest for this problem and device. Results agree to rounding.
         group: None if `samples` are all samples. With "world" or a `torch.distributed.ProcessGroup` they are this
             rank's part, and every rank calls with the same points. The result is that of the union, with the `plan` and
             `transform` of this rank's samples; the masses of the plan are shares of the union's. Not for a batch.

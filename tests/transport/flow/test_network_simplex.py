@@ -21,6 +21,7 @@ from tests.transport.flow.flows import (
     start,
     value_of,
 )  # fmt: skip
+from torchcoreset.transport import compiled
 from torchcoreset.transport.flow import CandidateArcs, balance, nearest_cells, network_simplex
 
 in_time = pytest.mark.timeout(10)  # pivots must not run in circles
@@ -226,6 +227,6 @@ def test_other_threads_run_meanwhile() -> None:
 
 
 def test_without_its_compiled_part_the_library_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network_simplex, "find_spec", lambda name: None)
+    monkeypatch.setattr(compiled, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"_network_simplex is not there: .* pip install \."):
-        network_simplex._compiled.__wrapped__()
+        network_simplex._library.__wrapped__()

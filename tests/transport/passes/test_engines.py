@@ -10,10 +10,12 @@ import pytest
 import torch
 
 import torchcoreset as tc
+from torchcoreset.transport import as_cost
 from torchcoreset.transport.passes import choose
 from torchcoreset.transport.passes.choose import make_engine
 from torchcoreset.transport.passes.dense import DenseEngine
 from torchcoreset.transport.passes.engine import Engine
+from torchcoreset.transport.passes.fused import CompiledEngine, compiled
 from torchcoreset.transport.problem import Problem, make_problem
 
 pytestmark = pytest.mark.usefixtures("two_starts")
@@ -48,7 +50,9 @@ def check_agreement(engine: Engine, dense: DenseEngine) -> None:
     assert ours.dual == pytest.approx(theirs.dual, abs=16 * eps * largest)
     if not bool(moved.any()):
         assert torch.equal(ours.cell, theirs.cell)
-        assert torch.equal(ours.cost, theirs.cost)
+        # Compiled sums have another order.
+        rtol = 1e-15 * problem.x.shape[1] if isinstance(engine, CompiledEngine) else 0
+        torch.testing.assert_close(ours.cost, theirs.cost, rtol=rtol, atol=0)
         torch.testing.assert_close(ours.mass, theirs.mass, rtol=0, atol=1e-14)  # CUDA sums weights in any order
     for eta in (1.0, 0.1):
         soft, reference = engine.soft(v, eta), dense.soft(v, eta)
@@ -70,6 +74,80 @@ def check_coincidence(engine: Engine) -> None:
     assert hard.margin.isfinite().all() or n == 1
     assert soft.mass.isfinite().all()
     assert soft.gram.isfinite().all()
+
+
+SHAPES = [(1, 50, 1), (3, 40, 2), (7, 100, 2), (130, 200, 5), (65, 130, 16), (70, 65, 37)]
+
+
+@pytest.mark.parametrize("widest", [16, 32])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("p", [1.0, 2.0])
+@pytest.mark.parametrize(("n", "m", "d"), SHAPES)
+def test_compiled_agrees_with_dense(
+    p: float, n: int, m: int, d: int, dtype: torch.dtype, widest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    functions = compiled.functions_of(min(widest, compiled.widest()))
+    monkeypatch.setattr(compiled, "functions", lambda: functions)
+    problem = some_problem(p, n, m, d, dtype)
+    check_agreement(make_engine(problem, "compiled"), DenseEngine(problem))
+    check_coincidence(make_engine(make_problem(problem.x[:60], problem.x[:60], p), "compiled"))
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0])
+def test_compiled_passes_do_not_depend_on_threads(p: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "PART", 100)
+    monkeypatch.setattr(compiled, "WORTH", 1)
+    problem = some_problem(p, 20, 1050, 3, torch.float32)
+    v = torch.linspace(-0.3, 0.3, 20, dtype=torch.float64)
+    found = []
+    for threads in (1, 3):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        engine = make_engine(problem, "compiled")
+        hard, soft = engine.hard(v), engine.soft(v, 0.2)
+        found.append((hard.cell, hard.cost, hard.margin, hard.mass, soft.mass, engine.softmin(v, 0.2)))
+    for alone, shared in zip(*found, strict=True):
+        assert torch.equal(alone, shared)
+    check_agreement(engine, DenseEngine(problem))
+
+
+def test_of_equal_points_the_first_is_nearest() -> None:
+    x = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+    y = torch.cat((x, x))
+    cells = make_engine(make_problem(x, y), "compiled").hard(torch.zeros(5, dtype=torch.float64))
+    assert cells.cell.tolist() == [0, 1, 1, 0, 1] * 2
+    assert not cells.margin.any()
+
+
+def test_rows_that_lie_far_apart_in_memory_are_read() -> None:
+    x, y = torch.rand(2, 90, 6, generator=torch.Generator().manual_seed(0))[:, :, ::2]
+    v = torch.zeros(30, dtype=torch.float64)
+    problem = Problem(
+        x=x[:30], y=y.t().contiguous().t(), b=torch.full_like(v, 1 / 30), a=torch.full((90,), 1 / 90).double(),
+        equal=True, cost=as_cost(2),
+    )  # fmt: skip
+    check_agreement(make_engine(problem, "compiled"), DenseEngine(problem))
+
+
+@pytest.mark.parametrize("p", [1.5, 3.0])
+def test_other_powers_are_not_compiled(p: float) -> None:
+    problem = some_problem(p, 3, 9, 2, torch.float32)
+    assert type(make_engine(problem, "auto")) is DenseEngine
+    with pytest.raises(ValueError, match=r"engine: got 'compiled' with .*; expected 'auto' or 'dense': only the"):
+        make_engine(problem, "compiled")
+
+
+@pytest.mark.gpu
+def test_compiled_passes_are_for_cpus() -> None:
+    problem = make_problem(torch.rand(3, 2, device="cuda"), torch.rand(9, 2, device="cuda"))
+    with pytest.raises(ValueError, match=r"engine: got 'compiled' with points on cuda:0; expected the CPU\."):
+        make_engine(problem, "compiled")
+
+
+def test_where_passes_were_not_compiled_auto_is_dense(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = some_problem(2.0, 3, 9, 2, torch.float32)
+    assert type(make_engine(problem, "auto")) is CompiledEngine
+    monkeypatch.setattr(choose, "is_built", lambda: False)
+    assert type(make_engine(problem, "auto")) is DenseEngine
 
 
 @pytest.mark.keops
@@ -107,7 +185,7 @@ def test_keops_solves_silently_and_changes_nothing_global(capfd: pytest.CaptureF
 @interpreted
 @pytest.mark.filterwarnings("ignore:divide by zero encountered in log2:RuntimeWarning")  # numpy's, not a GPU's
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
-@pytest.mark.parametrize(("n", "m", "d"), [(1, 50, 1), (7, 100, 2), (130, 200, 5), (65, 130, 16), (70, 65, 37)])
+@pytest.mark.parametrize(("n", "m", "d"), SHAPES)
 def test_triton_agrees_with_dense(p: float, n: int, m: int, d: int) -> None:
     problem = some_problem(p, n, m, d, torch.float32)
     check_agreement(make_engine(problem, "triton"), DenseEngine(problem))
@@ -116,7 +194,7 @@ def test_triton_agrees_with_dense(p: float, n: int, m: int, d: int) -> None:
 
 @interpreted
 def test_triton_in_parts_is_triton(monkeypatch: pytest.MonkeyPatch) -> None:
-    from torchcoreset.transport.passes import triton
+    from torchcoreset.transport.passes.fused import triton
 
     problem = some_problem(2.0, 20, 300, 2, torch.float32)
     v = torch.zeros(20, dtype=torch.float64)
@@ -149,14 +227,16 @@ doors = pytest.mark.parametrize("door", EVERY_DOOR, ids=["transport", "wasserste
 
 
 @doors
-@pytest.mark.parametrize("engine", ["auto", "dense"])
+@pytest.mark.parametrize("engine", ["auto", "compiled", "dense"])
 def test_every_door_takes_an_engine(door: Callable[[str], object], engine: str) -> None:
     door(engine)
 
 
 @doors
 def test_an_unknown_engine_is_refused_with_the_names(door: Callable[[str], object]) -> None:
-    with pytest.raises(ValueError, match=r"engine: got 'cuda'; expected one of 'auto', 'dense', 'keops', 'triton'\."):
+    with pytest.raises(
+        ValueError, match=r"engine: got 'cuda'; expected one of 'auto', 'compiled', 'dense', 'keops', 'triton'\."
+    ):
         door("cuda")
 
 
@@ -211,7 +291,7 @@ def test_a_keops_that_cannot_compile_says_what_to_do(reason: str, monkeypatch: p
 
 @pytest.mark.keops
 def test_the_remedy_names_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from torchcoreset.transport.passes.keops import _remedy
+    from torchcoreset.transport.passes.fused.keops import _remedy
 
     (tmp_path / "file").touch()
     monkeypatch.setenv("KEOPS_CACHE_FOLDER", str(tmp_path / "file" / "keops"))

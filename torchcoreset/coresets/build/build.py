@@ -158,7 +158,7 @@ def build_coreset(
         resume: record of an interrupted run. With the same source and the other arguments as they were, the run goes
             on as if nothing had happened; only `steps` and `tolerance` may differ. A source that cannot be read twice,
             such as an iterator, has to stand where it stood.
-        engine: "dense", "keops", "triton" or "auto", as in `transport`.
+        engine: "auto", "compiled", "dense", "keops" or "triton", as in `transport`.
         group: None builds on the samples of this process. With "world" or a `torch.distributed.ProcessGroup` each rank
             draws from a source of its own and holds its part; every rank calls with the same settings and gets the
             coreset of all samples together, and the plan of its own. `samples` counts those of all ranks. Not with

@@ -28,7 +28,7 @@ class ArcPower(EuclideanPower):
         super().__init__(p)
         follows = {
             "mean_is_best": False, "sorts_on_line": False, "amplifies_rounding": True, "omits_square": False,
-            "triton": None, "lazy": False, "geomloss": None, "radius": float(radius),
+            "kernel": None, "lazy": False, "geomloss": None, "radius": float(radius),
         }  # fmt: skip
         for name, value in follows.items():
             object.__setattr__(self, name, value)

@@ -44,7 +44,8 @@ class Cost(ABC):
     # Whether matrix products give all costs, from squares that a common shift of points and samples leaves alone. If
     # not they are computed pair by pair, in float64.
     by_products: bool = follows()
-    triton: tuple[int, float] | None = follows()  # form of Triton's kernels, and exponent of the square in form 0
+    # Form of fused kernels, and exponent of the square in form 0: 2 for squares, 1 for distances, 0 for other powers.
+    kernel: tuple[int, float] | None = follows()
     lazy: bool = follows()  # whether KeOps can compute it
     geomloss: int | None = follows()  # its p in geomloss, which divides it by p; None if geomloss has none
 

@@ -27,7 +27,7 @@ class EuclideanPower(Cost):
             amplifies_rounding=p < 2,
             omits_square=p == 2,
             by_products=True,
-            triton=(main or 0, p / 2),
+            kernel=(main or 0, p / 2),
             lazy=True,
             geomloss=main,
         )

@@ -30,7 +30,7 @@ class FunctionPower(Cost):
             amplifies_rounding=False,
             omits_square=False,
             by_products=False,
-            triton=None,
+            kernel=None,
             lazy=False,
             geomloss=None,
         )

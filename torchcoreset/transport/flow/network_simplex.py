@@ -9,21 +9,26 @@ transport problem of the samples given; `network_simplex.c` solves it, and says 
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..compiled import call, load
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MASS_TOLERANCE = 1e-12  # mean point weights: mass below it is rounding, and not moved
-COMPILED = f"{__package__}._network_simplex"
-ADDRESS = ctypes.c_char * 0  # of a writable array: made in 0.2 us, where array.ctypes.data takes 1.7 (measured)
+LIBRARY = "torchcoreset.transport.flow._network_simplex"
+FUNCTIONS = {
+    "network_simplex": "nn" + 4 * "*" + "x" + 6 * "*" + ">n",
+    "solve_pairs": "nnn" + 3 * "*" + "x" + 11 * "*" + ">n",
+    "nearest_cells": "nn" + 4 * "*",
+    "cheapest_moves": "nn**nn***",
+}
 
 
 @dataclass(frozen=True)
@@ -161,32 +166,13 @@ class CheapestMoves:
         return found[found >= 0]
 
 
-def _call(function: str, *arguments: Any) -> Any:
-    """Call a compiled function with numbers, and with the addresses of arrays, which live as long as the call."""
-    passed = [ADDRESS.from_buffer(array.data) if isinstance(array, np.ndarray) else array for array in arguments]
-    return getattr(_compiled(), function)(*passed)
+def _call(name: str, *arguments: Any) -> Any:
+    return call(getattr(_library(), name), *arguments)
 
 
 @cache
-def _compiled() -> Any:
-    """The compiled library, whose calls let other threads run."""
-    found = find_spec(COMPILED)
-    if found is None or found.origin is None:
-        raise ImportError(
-            f"{COMPILED} is not there: torchcoreset has to be built, which takes a C compiler and a few seconds. "
-            "Install it from its folder: pip install ."
-        )
-    library = ctypes.CDLL(found.origin)
-    count, array = ctypes.c_int64, ctypes.c_void_p
-    library.network_simplex.restype = count
-    library.network_simplex.argtypes = [count, count, *[array] * 4, ctypes.c_double, *[array] * 6]
-    library.solve_pairs.restype = count
-    library.solve_pairs.argtypes = [count, count, count, *[array] * 3, ctypes.c_double, *[array] * 11]
-    library.nearest_cells.restype = None
-    library.nearest_cells.argtypes = [count, count, *[array] * 4]
-    library.cheapest_moves.restype = None
-    library.cheapest_moves.argtypes = [count, count, array, array, count, count, *[array] * 3]
-    return library
+def _library() -> Any:
+    return load(LIBRARY, FUNCTIONS)
 
 
 def _floats(array: Floats) -> Floats:

@@ -1,14 +1,14 @@
 """Reductions over all samples: which point is nearest in c - v (`hard`), how the softmin shares mass (`soft`).
 
-`engine` is the interface, and says what both give back. `dense` does the work by matrix products in blocks; `keops` and
-`triton` compile it into one loop (`fused`). `truncated` are soft passes over the few points that matter to each sample,
-`nearest` finds the two lowest of many numbers, `choose` makes the engine that a problem asks for, and `rounding` bounds
-what the arithmetic may hide.
+`engine` is the interface, and says what both give back. `dense` does the work by matrix products in blocks; those in
+`fused` do it in one loop: compiled with the package for CPUs, by Triton for GPUs, or by KeOps. `truncated` are soft
+passes over the few points that matter to each sample, `nearest` finds the two lowest of many numbers, `choose` makes
+the engine that a problem asks for, and `rounding` bounds what the arithmetic may hide.
 """
 
 from .choose import KEOPS_DIMENSIONS, EngineChoice, EngineName, check_engine, make_engine, warn_of_dimensions
 from .engine import Engine, Entries, LaguerreCells, SmoothedCells, SoftEngine, chunk_elements, exponential_, shuffled
-from .keops import load_keops, running
+from .fused import load_keops, running
 from .rounding import RESOLUTION, SUMMED, minimum_error, of_sums, unresolved
 
 __all__ = [

@@ -16,9 +16,10 @@ from ..costs import Cost, as_cost
 from ..problem import Problem, as_float64, within_range
 from .dense import DenseEngine, DifferencesEngine
 from .engine import Engine
+from .fused import CompiledEngine, KeopsEngine, computes, is_built, load_triton
 from .rounding import unresolved
 
-EngineName = Literal["auto", "dense", "keops", "triton"]
+EngineName = Literal["auto", "compiled", "dense", "keops", "triton"]
 # An engine by its name, or by a function that makes one for a problem whose mean cost is known, or infinite.
 EngineChoice = str | Callable[[Problem, float], Engine]
 
@@ -65,18 +66,23 @@ def make_engine(problem: Problem, engine: EngineChoice, mean: float = math.inf) 
         if unresolved(problem, mean):
             return DifferencesEngine(within_range(problem))
     problem = within_range(problem)
-    if engine == "auto":
-        engine = "triton" if _triton_pays(problem) else "dense"
-    if engine == "keops":
-        return _keops(problem)
-    if engine == "triton":
-        return _triton(problem)
-    return DenseEngine(problem)
+    return MAKERS[_fastest(problem) if engine == "auto" else engine](problem)
+
+
+def _fastest(problem: Problem) -> EngineName:
+    if problem.x.is_cpu:
+        return "compiled" if is_built() and computes(problem.cost) else "dense"
+    return "triton" if _triton_pays(problem) else "dense"
 
 
 def _check_cost(engine: str, cost: Cost) -> None:
     """Raise ValueError for a fused engine that cannot compute this cost."""
-    if (engine == "keops" and not cost.lazy) or (engine == "triton" and cost.triton is None):
+    if engine == "compiled" and not computes(cost):
+        raise ValueError(
+            f"engine: got 'compiled' with {cost!r}; expected 'auto' or 'dense': only the Euclidean distance of "
+            "coordinates and its square are compiled."
+        )
+    if (engine == "keops" and not cost.lazy) or (engine == "triton" and cost.kernel is None):
         raise ValueError(
             f"engine: got {engine!r} with {cost!r}; expected 'auto' or 'dense': only powers of the Euclidean distance "
             "of coordinates have other engines."
@@ -87,7 +93,7 @@ def _triton_pays(problem: Problem) -> bool:
     """Whether the fused kernels are the better choice, and work here."""
     x, y = problem.x, problem.y
     wanted = (
-        problem.cost.triton is not None and x.is_cuda and x.dtype == torch.float32 and x.shape[1] <= TRITON_DIMENSIONS
+        problem.cost.kernel is not None and x.is_cuda and x.dtype == torch.float32 and x.shape[1] <= TRITON_DIMENSIONS
     )
     return wanted and len(x) * len(y) >= TRITON_ELEMENTS and _triton_works(x.device)
 
@@ -97,20 +103,25 @@ def _triton_works(device: torch.device) -> bool:
     """Whether a small problem can be compiled and run: triton needs a C compiler and a GPU that it knows."""
     if importlib.util.find_spec("triton") is None:
         return False
-    from .triton import TritonEngine
-
     x = torch.zeros(2, 1, device=device)
     b = torch.full((2,), 0.5, dtype=torch.float64, device=device)
     try:
-        TritonEngine(Problem(x=x, b=b, y=x, a=b, equal=True, cost=as_cost(2))).hard(b)
+        load_triton().TritonEngine(Problem(x=x, b=b, y=x, a=b, equal=True, cost=as_cost(2))).hard(b)
     except RuntimeError:
         return False
     return True
 
 
-def _keops(problem: Problem) -> Engine:
-    from .keops import KeopsEngine
+def _compiled(problem: Problem) -> Engine:
+    if not problem.x.is_cpu:
+        raise ValueError(
+            f"engine: got 'compiled' with points on {problem.x.device}; expected the CPU. "
+            "Use engine='auto', or move points and samples with .cpu()."
+        )
+    return CompiledEngine(problem)
 
+
+def _keops(problem: Problem) -> Engine:
     warn_of_dimensions(problem.x.shape[1])
     return KeopsEngine(problem)
 
@@ -133,11 +144,19 @@ def _triton(problem: Problem) -> Engine:
             "engine: 'triton' needs triton, which is not installed. Use engine='dense', or pip install triton "
             "(it is installed with torch for CUDA on Linux)."
         )
-    from .triton import INTERPRETED, TritonEngine
-
-    if not (problem.x.is_cuda or INTERPRETED):
+    triton = load_triton()
+    if not (problem.x.is_cuda or triton.INTERPRETED):
         raise ValueError(
             f"engine: got 'triton' with points on {problem.x.device}; expected a CUDA device. "
             "Use engine='dense', or move points and samples with .to('cuda')."
         )
-    return TritonEngine(problem)
+    found: Engine = triton.TritonEngine(problem)
+    return found
+
+
+MAKERS: dict[str, Callable[[Problem], Engine]] = {
+    "compiled": _compiled,
+    "dense": DenseEngine,
+    "keops": _keops,
+    "triton": _triton,
+}

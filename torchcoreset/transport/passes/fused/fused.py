@@ -14,8 +14,8 @@ from contextlib import contextmanager
 
 from torch import Tensor
 
-from .dense import DenseEngine, undecided
-from .engine import SoftSums
+from ..dense import DenseEngine, undecided
+from ..engine import SoftSums
 
 
 class FusedEngine(DenseEngine):

@@ -22,8 +22,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..problem import Problem
-from .engine import Meter
+from ...problem import Problem
+from ..engine import Meter
 from .fused import FusedEngine, explained
 
 

@@ -20,8 +20,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..problem import Problem
-from .engine import Meter
+from ...problem import Problem
+from ..engine import Meter
 from .fused import FusedEngine, explained
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -75,7 +75,7 @@ class TritonEngine(FusedEngine):
 
     def _launch(self, kernel: Any, y: Tensor, y2: Tensor, v: Tensor, *rest: Any) -> None:
         """One program for each BLOCK_M of the samples."""
-        kernel_form = self.problem.cost.triton
+        kernel_form = self.problem.cost.kernel
         assert kernel_form is not None, "others are refused by name"
         x, (form, half_power) = self._places[0], kernel_form
         device = torch.cuda.device(x.device) if x.is_cuda else contextlib.nullcontext()

@@ -1,0 +1,312 @@
+/* Hard and soft passes over samples: `compiled.py` loads this and says what it is for.
+
+    x (n, d) points, y (m, d) samples      v (n,) potential      r = c - v      c = |y - x|^2, or |y - x|
+
+Samples are taken in blocks of WIDTH, one in each lane of VECTORS vectors, and walk past all points: c - v is in
+registers when it is compared, and is never written down. Soft passes look at it twice, and keep it for one block.
+
+Of |y - x|^2 the term |y|^2 is left out, which is the same for all points: compared is |x|^2 - 2 <x, y> - v. The number
+of points n is a multiple of POINTS; those that only fill it up have v = -inf, and are nobody's.
+
+This file includes itself, for vectors of each size and for numbers of each type.
+*/
+
+#if !defined(BYTES)
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef _WIN32
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT
+#endif
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define WIDER
+#pragma GCC diagnostic ignored "-Wpsabi" /* of vectors as arguments: those of functions that are inlined */
+#endif
+#define INLINE static inline __attribute__((always_inline))
+#define JOINED(name, type, bytes) name##_##type##_##bytes
+#define EXPANDED(name, type, bytes) JOINED(name, type, bytes)
+#define NAME(name) EXPANDED(name, REAL, BYTES)
+
+typedef int64_t Int;
+
+enum { VECTORS = 2 };  /* of samples, and */
+enum { POINTS = 4 };   /* points whose products are summed at once: what fits into 16 registers */
+enum { TERMS = 14 };   /* of the series of 2^x about 0: (log 2 / 2)^14 / 14! is 4e-18 */
+
+static const double LOWEST_POWER = -46; /* as in engine.py: 2 to this is nothing, and its square still a normal float */
+
+/* The number in a function's name is that of the bytes of its vectors. Those of 64 are no faster than of 32 (measured, on
+a Zen 5); and vectors that are wider than registers are taken apart, number by number. */
+#define BYTES 16
+#include "passes.c"
+#undef BYTES
+#ifdef WIDER
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#define BYTES 32
+#include "passes.c"
+#undef BYTES
+#pragma GCC pop_options
+#endif
+
+/* Bytes of the widest vectors that this processor has. */
+EXPORT Int widest(void) {
+#ifdef WIDER
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return 32;
+#endif
+    return 16;
+}
+
+#elif !defined(REAL)
+
+#define REAL float
+#define WORD int32_t
+#define SERIES 8 /* terms for float: (log 2 / 2)^8 / 8! is 5e-9 */
+#define MANTISSA 23
+#include "passes.c"
+#undef REAL
+#undef WORD
+#undef SERIES
+#undef MANTISSA
+
+#define REAL double
+#define WORD int64_t
+#define SERIES TERMS
+#define MANTISSA 52
+#include "passes.c"
+#undef REAL
+#undef WORD
+#undef SERIES
+#undef MANTISSA
+
+#else
+
+#define Vector NAME(Vector)
+#define Mask NAME(Mask)
+#define LANES (BYTES / (Int)sizeof(REAL))
+#define WIDTH (VECTORS * LANES)
+
+typedef REAL Vector __attribute__((vector_size(BYTES), aligned(sizeof(REAL))));
+typedef WORD Mask __attribute__((vector_size(BYTES), aligned(sizeof(REAL))));
+
+/* What a pass reads. The cost is |y - x| if `root`, else |y - x|^2. */
+typedef struct {
+    Int n, m, d, root;
+    const REAL *x, *x2; /* points, and the squares of their norms */
+    const REAL *v;
+    const REAL *y, *y2; /* samples, and the squares of their norms, which only roots need */
+} NAME(Pass);
+#define Pass NAME(Pass)
+
+INLINE Vector NAME(all)(REAL value) { return (Vector){0} + value; }
+INLINE Vector NAME(pick)(Mask where, Vector a, Vector b) { return (Vector)((where & (Mask)a) | (~where & (Mask)b)); }
+INLINE Vector NAME(smaller)(Vector a, Vector b) { return NAME(pick)(a < b, a, b); }
+INLINE Vector NAME(larger)(Vector a, Vector b) { return NAME(pick)(a < b, b, a); }
+
+INLINE Vector NAME(root)(Vector r) {
+    REAL held[LANES];
+    memcpy(held, &r, sizeof held);
+#pragma omp simd
+    for (Int l = 0; l < LANES; l++)
+        held[l] = sizeof(REAL) == 4 ? (REAL)sqrtf((float)held[l]) : (REAL)sqrt(held[l]);
+    memcpy(&r, held, sizeof held);
+    return r;
+}
+
+/* The samples of a block, -2 times and one in each lane, (d, WIDTH); lanes without one hold zeros. */
+INLINE void NAME(load)(const Pass *p, Int start, REAL *table) {
+    Int count = p->m - start < WIDTH ? p->m - start : WIDTH;
+    for (Int s = 0; s < count; s++)
+        for (Int k = 0; k < p->d; k++)
+            table[k * WIDTH + s] = -2 * p->y[(start + s) * p->d + k];
+    for (Int s = count; s < WIDTH; s++)
+        for (Int k = 0; k < p->d; k++)
+            table[k * WIDTH + s] = 0;
+}
+
+/* Their squares. */
+INLINE void NAME(load_squares)(const Pass *p, Int start, Vector *squares) {
+    REAL held[WIDTH] = {0};
+    if (p->root)
+        memcpy(held, p->y2 + start, sizeof(REAL) * (p->m - start < WIDTH ? p->m - start : WIDTH));
+    memcpy(squares, held, sizeof held);
+}
+
+/* c - v of POINTS points from i on and the samples of a block. */
+INLINE void NAME(reduce)(const Pass *p, const REAL *table, const Vector *squares, Int i, int root,
+                         Vector r[POINTS][VECTORS]) {
+    const REAL *x = p->x + i * p->d;
+    Vector sum[POINTS][VECTORS];
+    for (Int q = 0; q < POINTS; q++)
+        for (Int a = 0; a < VECTORS; a++)
+            sum[q][a] = NAME(all)(root ? p->x2[i + q] : p->x2[i + q] - p->v[i + q]);
+    for (Int k = 0; k < p->d; k++)
+        for (Int a = 0; a < VECTORS; a++) {
+            Vector y = *(const Vector *)(table + k * WIDTH + a * LANES);
+            for (Int q = 0; q < POINTS; q++)
+                sum[q][a] += x[q * p->d + k] * y;
+        }
+    for (Int q = 0; q < POINTS; q++)
+        for (Int a = 0; a < VECTORS; a++)
+            r[q][a] = root ? NAME(root)(NAME(larger)(sum[q][a] + squares[a], NAME(all)(0))) - p->v[i + q] : sum[q][a];
+}
+
+/* The lowest of a sample, the second lowest, and the place of the lowest: of equal ones the first. */
+typedef struct {
+    Vector lowest, second;
+    Mask place;
+} NAME(Two);
+#define Two NAME(Two)
+
+INLINE void NAME(compare)(Two *two, Vector r, Int i) {
+    Mask less = r < two->lowest;
+    two->second = NAME(smaller)(NAME(pick)(less, two->lowest, r), two->second);
+    two->lowest = NAME(pick)(less, r, two->lowest);
+    two->place = (less & (WORD)i) | (~less & two->place);
+}
+
+INLINE void NAME(two_of_block)(const Pass *p, const REAL *table, const Vector *squares, int root, Two *two) {
+    Vector r[POINTS][VECTORS];
+    for (Int a = 0; a < VECTORS; a++)
+        two[a] = (Two){NAME(all)(INFINITY), NAME(all)(INFINITY), (Mask){0}};
+    for (Int i = 0; i < p->n; i += POINTS) {
+        NAME(reduce)(p, table, squares, i, root, r);
+        for (Int q = 0; q < POINTS; q++)
+            for (Int a = 0; a < VECTORS; a++)
+                NAME(compare)(&two[a], r[q][a], i + q);
+    }
+}
+
+/* Of each sample the point nearest in c - v, `cell` (m), and how much farther the second nearest is, `margin` (m).
+`work` holds d WIDTH numbers. */
+EXPORT void NAME(two_nearest)(Int n, Int m, Int d, Int root, const REAL *x, const REAL *x2, const REAL *v,
+                              const REAL *y, const REAL *y2, REAL *work, Int *cell, REAL *margin) {
+    Pass p = {n, m, d, root, x, x2, v, y, y2};
+    for (Int start = 0; start < m; start += WIDTH) {
+        Vector squares[VECTORS];
+        Two two[VECTORS];
+        NAME(load)(&p, start, work);
+        NAME(load_squares)(&p, start, squares);
+        if (root)
+            NAME(two_of_block)(&p, work, squares, 1, two);
+        else
+            NAME(two_of_block)(&p, work, squares, 0, two);
+        for (Int s = 0; s < WIDTH && start + s < m; s++) {
+            const Two *found = &two[s / LANES];
+            cell[start + s] = found->place[s % LANES];
+            margin[start + s] = found->second[s % LANES] - found->lowest[s % LANES];
+        }
+    }
+}
+
+/* 2^z of numbers from LOWEST_POWER to 0. */
+INLINE Vector NAME(power)(Vector z, const REAL *series) {
+    const REAL shift = (REAL)1.5 * ((WORD)1 << MANTISSA); /* added, it leaves the nearest integer in the last bits */
+    Vector shifted = z + shift, rest = z - (shifted - shift);
+    Vector sum = NAME(all)(series[SERIES - 1]);
+    for (Int k = SERIES - 2; k >= 0; k--)
+        sum = sum * rest + series[k];
+    return (Vector)((Mask)sum + ((Mask)shifted << MANTISSA)); /* the bits of the constant fall out at the top */
+}
+
+INLINE REAL NAME(sum)(Vector r) {
+    REAL held[LANES];
+    memcpy(held, &r, sizeof held);
+    for (Int half = LANES / 2; half; half /= 2)
+        for (Int l = 0; l < half; l++)
+            held[l] += held[l + half];
+    return held[0];
+}
+
+INLINE void NAME(soft_of_block)(const Pass *p, const REAL *table, const Vector *squares, int root, Vector *r,
+                                Vector *lowest) {
+    for (Int a = 0; a < VECTORS; a++)
+        lowest[a] = NAME(all)(INFINITY);
+    for (Int i = 0; i < p->n; i += POINTS) {
+        Vector some[POINTS][VECTORS];
+        NAME(reduce)(p, table, squares, i, root, some);
+        for (Int q = 0; q < POINTS; q++)
+            for (Int a = 0; a < VECTORS; a++) {
+                lowest[a] = NAME(smaller)(some[q][a], lowest[a]);
+                r[(i + q) * VECTORS + a] = some[q][a];
+            }
+    }
+}
+
+/* Of each sample the least c - v, `lowest` (m), and the sum `total` (m) over the points of exp((lowest - (c - v)) / eta),
+`rate` being 1 / (eta log 2); of each of the `used` points that are not there to fill up `mass`, the sum over the samples
+of weight times its part of the total.
+`work` holds (d + n) WIDTH numbers. */
+EXPORT void NAME(soft)(Int n, Int m, Int d, Int root, Int used, double rate, const REAL *x, const REAL *x2,
+                       const REAL *v, const REAL *y, const REAL *y2, REAL *work, REAL *lowest, REAL *total,
+                       const double *weight, double *mass) {
+    Pass p = {n, m, d, root, x, x2, v, y, y2};
+    REAL series[TERMS];
+    Vector *kept = (Vector *)(work + d * WIDTH);
+    double term = 1;
+    for (Int k = 0; k < TERMS; k++) {
+        series[k] = (REAL)term;
+        term *= 0.693147180559945309417 / (k + 1);
+    }
+    memset(mass, 0, sizeof(double) * used);
+    for (Int start = 0; start < m; start += WIDTH) {
+        Vector squares[VECTORS], least[VECTORS], sum[VECTORS], part[VECTORS] = {{0}};
+        NAME(load)(&p, start, work);
+        NAME(load_squares)(&p, start, squares);
+        if (root)
+            NAME(soft_of_block)(&p, work, squares, 1, kept, least);
+        else
+            NAME(soft_of_block)(&p, work, squares, 0, kept, least);
+        for (Int a = 0; a < VECTORS; a++)
+            sum[a] = NAME(all)(0);
+        for (Int i = 0; i < used; i++)
+            for (Int a = 0; a < VECTORS; a++) {
+                Vector z = (least[a] - kept[i * VECTORS + a]) * (REAL)rate;
+                Vector share = NAME(power)(NAME(larger)(z, NAME(all)((REAL)LOWEST_POWER)), series);
+                sum[a] += share;
+                kept[i * VECTORS + a] = share;
+            }
+        for (Int s = 0; s < WIDTH; s++) {
+            Int inside = start + s < m;
+            REAL whole = sum[s / LANES][s % LANES];
+            part[s / LANES][s % LANES] = inside ? (REAL)(weight[start + s] / whole) : 0;
+            if (inside) {
+                lowest[start + s] = least[s / LANES][s % LANES];
+                total[start + s] = whole;
+            }
+        }
+        for (Int i = 0; i < used; i++) {
+            Vector held = kept[i * VECTORS] * part[0];
+            for (Int a = 1; a < VECTORS; a++)
+                held += kept[i * VECTORS + a] * part[a];
+            mass[i] += NAME(sum)(held);
+        }
+    }
+}
+
+/* The square of the distance of each sample to the point of its cell, (m), from differences in double. */
+EXPORT void NAME(squares)(Int m, Int d, const double *x, const REAL *y, const Int *cell, double *square) {
+    for (Int s = 0; s < m; s++) {
+        const double *point = x + cell[s] * d;
+        const REAL *sample = y + s * d;
+        double sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (Int k = 0; k < d; k++)
+            sum += (sample[k] - point[k]) * (sample[k] - point[k]);
+        square[s] = sum;
+    }
+}
+
+#undef Vector
+#undef Mask
+#undef Pass
+#undef Two
+#undef LANES
+#undef WIDTH
+
+#endif
