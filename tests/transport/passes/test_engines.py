@@ -110,6 +110,22 @@ def test_compiled_passes_do_not_depend_on_threads(p: float, monkeypatch: pytest.
     check_agreement(engine, DenseEngine(problem))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("p", [1.0, 2.0])
+def test_compiled_lists_are_those_of_dense(p: float, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "PART", 100)
+    monkeypatch.setattr(compiled, "LISTED", 1)  # far too little room: it is made when it is needed
+    problem = some_problem(p, 41, 333, 3, dtype)
+    v = 0.3 * torch.randn(41, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    within = torch.linspace(0, 3, 333, dtype=torch.float64)
+    ours, theirs = (make_engine(problem, engine).lists(v, within, 2 * problem.b) for engine in ("compiled", "dense"))
+    assert ours[0].dtype == ours[1].dtype == torch.int32
+    assert torch.equal(ours[0], theirs[0])
+    assert torch.equal(ours[1], theirs[1])
+    largest = float((problem.x.norm(dim=1).max() + problem.y.norm(dim=1).max()) ** p)
+    torch.testing.assert_close(ours[2], theirs[2], rtol=0, atol=16 * torch.finfo(dtype).eps * largest)
+
+
 def test_of_equal_points_the_first_is_nearest() -> None:
     x = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
     y = torch.cat((x, x))

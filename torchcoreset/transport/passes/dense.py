@@ -87,6 +87,17 @@ class DenseEngine(Engine):
         self._count()
         within = within.to(self.problem.x.dtype)
         v = v - v.mean()
+        row, col, reduced, lowest = self._listed(v, within)
+        row, col, cost = self._supplied(row, col, reduced, lowest + within, v, supply)
+        del reduced, lowest
+        cost += v.to(cost.dtype).index_select(0, col)
+        if self.problem.cost.omits_square:
+            cost += self._y2.index_select(0, row)
+            cost.clamp_(min=0)
+        return row, col, cost
+
+    def _listed(self, v: Tensor, within: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Samples, points and c - v of the points within a distance (m,), as in `lists`; the lowest of each sample."""
         n = len(v)
         lowest, rows, cols, reduced = [], [], [], []
         for samples in self._blocks():
@@ -97,14 +108,7 @@ class DenseEngine(Engine):
             row = place.div(n, rounding_mode="floor")
             rows.append((row + samples.start).int())
             cols.append((place - row * n).int())
-        found = torch.cat(rows), torch.cat(cols), torch.cat(reduced)
-        del rows, cols, reduced
-        row, col, cost = self._supplied(*found, torch.cat(lowest) + within, v, supply)
-        cost += v.to(cost.dtype).index_select(0, col)
-        if self.problem.cost.omits_square:
-            cost += self._y2.index_select(0, row)
-            cost.clamp_(min=0)
-        return row, col, cost
+        return torch.cat(rows), torch.cat(cols), torch.cat(reduced), torch.cat(lowest)
 
     def _supplied(
         self, rows: Tensor, cols: Tensor, reduced: Tensor, highest: Tensor, v: Tensor, supply: Tensor

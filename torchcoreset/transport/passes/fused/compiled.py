@@ -29,12 +29,18 @@ Found = TypeVar("Found")
 Functions = dict[tuple[str, torch.dtype], Any]
 
 LIBRARY = "torchcoreset.transport.passes.fused._passes"
-ARGUMENTS = {"two_nearest": "nnnn" + 8 * "*", "soft": "nnnnnx" + 10 * "*", "squares": "nn" + 4 * "*"}
+ARGUMENTS = {
+    "two_nearest": "nnnn" + 8 * "*",
+    "soft": "nnnnnx" + 10 * "*",
+    "squares": "nn" + 4 * "*",
+    "lists": "nnnnnn" + 12 * "*" + ">n",
+}
 TYPES = {torch.float32: "float", torch.float64: "double"}
 BLOCK = 64  # bytes, at most, of one coordinate of a block of samples: of two vectors
 POINTS = 4  # that passes.c takes at once
 PART = 1 << 14  # samples that one thread takes at a time
 WORTH = 1 << 21  # products from which a thread is worth starting: half a millisecond
+LISTED = 64  # entries of lists a sample for which there is room at first
 FORMS = (1, 2)  # of the kernels of costs
 
 
@@ -67,50 +73,74 @@ class CompiledEngine(FusedEngine):
         """Whether the cost is the distance, and not its square."""
         return self.problem.cost.kernel == (1, 0.5)
 
-    def _reduced_by(self, name: str, v: Tensor, rest: Callable[[slice], list[Any]], *numbers: float) -> list[Any]:
-        """What the function of this name leaves in the arrays that `rest` makes for each part of the samples."""
+    def _pass(self, name: str, v: Tensor, *numbers: float) -> Callable[..., Any]:
+        """The function of this name, of some samples and the arrays that it writes."""
         (x, x2), (y, y2) = self._points, self._samples
         v = filled(v.to(x.dtype), -math.inf)
+        function = functions()[name, x.dtype]
 
-        def work(part: slice) -> list[Any]:
-            some, arrays = y[part], rest(part)
+        def run(some: slice, *arrays: Any, more: tuple[int, ...] = ()) -> Any:
+            rows = y[some]
             room = x.new_empty(sum(x.shape) * BLOCK // x.element_size())
-            call(
-                self._function(name), len(x), len(some), x.shape[1], self._root, *numbers,
-                x, x2, v, some, y2[part], room, *arrays,
+            return call(
+                function, len(x), len(rows), x.shape[1], self._root, *numbers, *more,
+                x, x2, v, rows, y2[some], room, *arrays,
             )  # fmt: skip
-            return arrays
 
-        return self._in_parts(work)
+        return run
 
     def _two_nearest(self, v: Tensor) -> tuple[Tensor, Tensor]:
-        y = self.problem.y
+        y, run = self.problem.y, self._pass("two_nearest", v)
         cell, margin = torch.empty(len(y), dtype=torch.int64, device=y.device), y.new_empty(len(y))
-        self._reduced_by("two_nearest", v, lambda part: [cell[part], margin[part]])
+        self._in_parts(lambda part: run(part, cell[part], margin[part]))
         return cell, margin
 
     def _softmin(self, v: Tensor, eta: float) -> tuple[Tensor, Tensor, Tensor]:
-        y, a, b = self.problem.y, self.problem.a.contiguous(), self.problem.b
+        y, a, run = self.problem.y, self.problem.a.contiguous(), self._pass("soft", v, len(v), 1 / (eta * math.log(2)))
         lowest, total = y.new_empty(len(y)), y.new_empty(len(y))
 
-        def arrays(part: slice) -> list[Tensor]:
-            return [lowest[part], total[part], a[part], torch.empty_like(b)]
+        def work(part: slice) -> Tensor:
+            mass = torch.empty_like(self.problem.b)
+            run(part, lowest[part], total[part], a[part], mass)
+            return mass
 
-        mass = torch.zeros_like(b)
-        for *_, held in self._reduced_by("soft", v, arrays, len(b), 1 / (eta * math.log(2))):
+        mass = torch.zeros_like(self.problem.b)
+        for held in self._in_parts(work):
             mass += held
         completed = lowest.double()
         if self.problem.cost.omits_square:
             completed += self._y2.double()
         return completed, total, mass
 
+    def _listed(self, v: Tensor, within: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        y, n = self.problem.y, len(v)
+        lowest, run, within = y.new_empty(len(y)), self._pass("lists", v, n), within.contiguous()
+        count = torch.empty(len(y), dtype=torch.int32, device=y.device)
+
+        def work(part: slice) -> list[tuple[Tensor, Tensor]]:
+            found, start, stop = [], part.start, min(part.stop, len(y))
+            hits = torch.empty(n, dtype=torch.int32, device=y.device)
+            while start < stop:
+                some = slice(start, stop)
+                room = max(LISTED * (stop - start), n * BLOCK // y.element_size())  # for one block at least
+                col, reduced = torch.empty(room, dtype=torch.int32, device=y.device), y.new_empty(room)
+                start += run(some, within[some], lowest[some], count[some], col, reduced, hits, more=(room,))
+                used = int(count[some.start : start].sum())
+                found.append((col[:used].clone(), reduced[:used].clone()))
+            return found
+
+        found = [entries for part in self._in_parts(work) for entries in part]
+        row = torch.arange(len(y), dtype=torch.int32, device=y.device).repeat_interleave(count)
+        return row, torch.cat([col for col, _ in found]), torch.cat([reduced for _, reduced in found]), lowest
+
     def _cost_to(self, cell: Tensor) -> Tensor:
         y, x = self._samples[0], self.problem.x.double().contiguous()
         square, cell = torch.empty_like(self.problem.a), cell.contiguous()
+        function = functions()["squares", y.dtype]
 
         def work(part: slice) -> None:
             some = y[part]
-            call(self._function("squares"), len(some), y.shape[1], x, some, cell[part], square[part])
+            call(function, len(some), y.shape[1], x, some, cell[part], square[part])
 
         self._in_parts(work)
         return square.sqrt_() if self._root else square
@@ -124,9 +154,6 @@ class CompiledEngine(FusedEngine):
             return [work(part) for part in parts]
         with ThreadPoolExecutor(threads) as pool:
             return list(pool.map(work, parts))
-
-    def _function(self, name: str) -> Any:
-        return functions()[name, self.problem.x.dtype]
 
 
 def filled(values: Tensor, value: float) -> Tensor:

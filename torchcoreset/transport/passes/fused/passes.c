@@ -223,7 +223,7 @@ INLINE REAL NAME(sum)(Vector r) {
     return held[0];
 }
 
-INLINE void NAME(soft_of_block)(const Pass *p, const REAL *table, const Vector *squares, int root, Vector *r,
+INLINE void NAME(keep_block)(const Pass *p, const REAL *table, const Vector *squares, int root, Vector *r,
                                 Vector *lowest) {
     for (Int a = 0; a < VECTORS; a++)
         lowest[a] = NAME(all)(INFINITY);
@@ -259,9 +259,9 @@ EXPORT void NAME(soft)(Int n, Int m, Int d, Int root, Int used, double rate, con
         NAME(load)(&p, start, work);
         NAME(load_squares)(&p, start, squares);
         if (root)
-            NAME(soft_of_block)(&p, work, squares, 1, kept, least);
+            NAME(keep_block)(&p, work, squares, 1, kept, least);
         else
-            NAME(soft_of_block)(&p, work, squares, 0, kept, least);
+            NAME(keep_block)(&p, work, squares, 0, kept, least);
         for (Int a = 0; a < VECTORS; a++)
             sum[a] = NAME(all)(0);
         for (Int i = 0; i < used; i++)
@@ -287,6 +287,66 @@ EXPORT void NAME(soft)(Int n, Int m, Int d, Int root, Int used, double rate, con
             mass[i] += NAME(sum)(held);
         }
     }
+}
+
+/* Of each sample the least c - v, `lowest`, and which of the `used` points have one no more than `within` above it: their
+number `count`, and one sample after the other their places `col` and c - v, `found`. Ends before a block of samples for which
+`room`, the entries that these hold, may be too small; returns the number of samples done. `work` holds (d + n) WIDTH
+numbers, `hits` n. */
+EXPORT Int NAME(lists)(Int n, Int m, Int d, Int root, Int used, Int room, const REAL *x, const REAL *x2, const REAL *v,
+                       const REAL *y, const REAL *y2, REAL *work, const REAL *within, REAL *lowest, int32_t *count,
+                       int32_t *col, REAL *found, int32_t *hits) {
+    Pass p = {n, m, d, root, x, x2, v, y, y2};
+    Vector *kept = (Vector *)(work + d * WIDTH);
+    Int filled = 0;
+    for (Int start = 0; start < m; start += WIDTH) {
+        Int samples = m - start < WIDTH ? m - start : WIDTH, number = 0, place[WIDTH];
+        Vector squares[VECTORS], bound[VECTORS];
+        Mask counted[VECTORS] = {{0}};
+        NAME(load)(&p, start, work);
+        NAME(load_squares)(&p, start, squares);
+        if (root)
+            NAME(keep_block)(&p, work, squares, 1, kept, bound);
+        else
+            NAME(keep_block)(&p, work, squares, 0, kept, bound);
+        REAL limit[WIDTH];
+        memcpy(limit, bound, sizeof limit);
+        memcpy(lowest + start, limit, sizeof(REAL) * samples);
+        for (Int s = 0; s < WIDTH; s++)
+            limit[s] = s < samples ? limit[s] + within[start + s] : -INFINITY;
+        memcpy(bound, limit, sizeof limit);
+        for (Int i = 0; i < used; i++) { /* those of no sample are passed over without a branch */
+            Int words[VECTORS * BYTES / sizeof(Int)], any = 0;
+            for (Int a = 0; a < VECTORS; a++) {
+                Mask hit = kept[i * VECTORS + a] <= bound[a];
+                counted[a] -= hit;
+                memcpy(words + a * BYTES / sizeof(Int), &hit, sizeof hit);
+            }
+            for (Int w = 0; w < (Int)(VECTORS * BYTES / sizeof(Int)); w++)
+                any |= words[w];
+            hits[number] = (int32_t)i;
+            number += any != 0;
+        }
+        Int all = 0;
+        for (Int s = 0; s < samples; s++) {
+            place[s] = filled + all;
+            all += counted[s / LANES][s % LANES];
+        }
+        if (all > room - filled)
+            return start;
+        for (Int s = 0; s < samples; s++)
+            count[start + s] = (int32_t)counted[s / LANES][s % LANES];
+        filled += all;
+        for (Int h = 0; h < number; h++) {
+            const REAL *r = (const REAL *)(kept + hits[h] * VECTORS);
+            for (Int s = 0; s < samples; s++)
+                if (r[s] <= limit[s]) {
+                    col[place[s]] = hits[h];
+                    found[place[s]++] = r[s];
+                }
+        }
+    }
+    return m;
 }
 
 /* The square of the distance of each sample to the point of its cell, (m), from differences in double. */
