@@ -68,7 +68,7 @@ def _reweighted(x: Tensor, y: Tensor, plan: Coupling, cost: Cost, totals: Totals
     total, at_point = x.new_zeros(n), x.new_zeros(n)
     displacement = x.new_zeros(n, d)  # sum of weight (y - x): minus the gradient, over a constant
     for rows, cols, mass in plan.blocks(d):
-        difference = y[rows].double() - x[cols]
+        difference = y.index_select(0, rows).double().sub_(x.index_select(0, cols))
         weight = mass
         if not cost.mean_is_best:
             distance = difference.square().sum(1).sqrt_()

@@ -21,6 +21,9 @@ from ..engine import SoftSums
 class FusedEngine(DenseEngine):
     """What fused engines share: a subclass has `_two_nearest` and `_softmin`."""
 
+    def _nearest(self, v: Tensor) -> Tensor:
+        return self._two_nearest(v)[0]
+
     def _soft_sums(self, v: Tensor, eta: float) -> SoftSums:
         a, b = self.problem.a, self.problem.b
         v = v + b.log() * eta
