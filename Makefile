@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(RUN) -m pytest -n auto --maxprocesses 4 --dist worksteal
 
 # What an installation compiles.
-COMPILED := torchcoreset/transport/flow/network_simplex.c torchcoreset/transport/passes/fused/passes.c
+COMPILED := $(wildcard torchcoreset/transport/*/*.c torchcoreset/transport/*/*/*.c)
 
 CACHES := .mypy_cache .pytest_cache .ruff_cache
 

@@ -1,43 +1,37 @@
-"""Calls of libraries compiled with the package, by ctypes, which needs no header of Python's."""
+"""Calls of the library compiled with the package, by ctypes, which needs no header of Python's.
+
+Its sources lie beside what calls them: `flow/network_simplex.c`, `passes/fused/passes.c` and `costs/paired.c`.
+"""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
+LIBRARY = "torchcoreset.transport._compiled"
 ADDRESS = ctypes.c_char * 0  # of a writable array: made in 0.2 us, where array.ctypes.data takes 1.7 (measured)
 KINDS = {"n": ctypes.c_int64, "x": ctypes.c_double, "*": ctypes.c_void_p}
+TYPES = {torch.float32: "float", torch.float64: "double"}  # as they are called in names of functions
 
 
-def load(module: str, functions: Mapping[str, str]) -> ctypes.CDLL:
-    """A compiled library, whose calls let other threads run.
+@cache
+def function(name: str, letters: str) -> Any:
+    """A compiled function, whose calls let other threads run.
 
-    Args:
-        module: its dotted name.
-        functions: of each function its arguments, a letter each: "n" a whole number, "x" another number, "*" an array;
-            then ">n" if it returns a whole number.
-
-    Raises:
-        ImportError: it has not been built.
+    `letters` are its arguments: "n" a whole number, "x" another number, "*" an array; then ">n" if it returns a whole
+    number.
     """
-    found = find_spec(module)
-    if found is None or found.origin is None:
-        raise ImportError(
-            f"{module} is not there: torchcoreset has to be built, which takes a C compiler and a few seconds. "
-            "Install it from its folder: pip install ."
-        )
-    library = ctypes.CDLL(found.origin)
-    for name, letters in functions.items():
-        arguments, _, result = letters.partition(">")
-        function = getattr(library, name)
-        function.argtypes = [KINDS[letter] for letter in arguments]
-        function.restype = KINDS[result] if result else None
-    return library
+    arguments, _, result = letters.partition(">")
+    found = getattr(_library(), name)
+    found.argtypes = [KINDS[letter] for letter in arguments]
+    found.restype = KINDS[result] if result else None
+    return found
 
 
 def call(function: Any, *arguments: Any) -> Any:
@@ -45,10 +39,21 @@ def call(function: Any, *arguments: Any) -> Any:
 
     Arrays are contiguous, tensors too, and on the CPU; None is a null pointer.
     """
-    return function(*(address(argument) for argument in arguments))
+    return function(*(_address(argument) for argument in arguments))
 
 
-def address(argument: Any) -> Any:
+def _address(argument: Any) -> Any:
     if isinstance(argument, np.ndarray):
         return ADDRESS.from_buffer(argument.data)
     return argument.data_ptr() if isinstance(argument, Tensor) else argument
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    found = find_spec(LIBRARY)
+    if found is None or found.origin is None:
+        raise ImportError(
+            f"{LIBRARY} is not there: torchcoreset has to be built, which takes a C compiler and a few seconds. "
+            "Install it from its folder: pip install ."
+        )
+    return ctypes.CDLL(found.origin)

@@ -22,7 +22,7 @@ from tests.transport.flow.flows import (
     value_of,
 )  # fmt: skip
 from torchcoreset.transport import compiled
-from torchcoreset.transport.flow import CandidateArcs, balance, nearest_cells, network_simplex
+from torchcoreset.transport.flow import CandidateArcs, balance, nearest_cells
 
 in_time = pytest.mark.timeout(10)  # pivots must not run in circles
 
@@ -228,5 +228,5 @@ def test_other_threads_run_meanwhile() -> None:
 
 def test_without_its_compiled_part_the_library_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"_network_simplex is not there: .* pip install \."):
-        network_simplex._library.__wrapped__()
+    with pytest.raises(ImportError, match=r"transport._compiled is not there: .* pip install \."):
+        compiled._library.__wrapped__()

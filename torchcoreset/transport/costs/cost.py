@@ -100,12 +100,13 @@ class Cost(ABC):
     def paired(self, y: Tensor, x: Tensor) -> Tensor:
         """Costs between matching rows of y (k, d) and x (k, d), shape (k,), float64, from exact differences."""
 
-    def at(self, y: Tensor, x: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
-        """Costs between y[rows] and x[cols], (k,), as `paired` gives them, in blocks that a cache holds."""
+    def at(self, y: Tensor, x: Tensor, rows: Tensor | None, cols: Tensor) -> Tensor:
+        """Costs between y[rows], or all of y, and x[cols], (k,), as `paired` gives them; in blocks that caches hold."""
         block = max(16, PAIRED // y.shape[1])
-        blocks = zip(rows.split(block), cols.split(block), strict=True)  # type: ignore[no-untyped-call]
         # Rows are picked four times faster by index_select than by indexing (measured, 16 columns).
-        return torch.cat([self.paired(y.index_select(0, some), x.index_select(0, others)) for some, others in blocks])
+        some = y.split(block) if rows is None else (y.index_select(0, part) for part in rows.split(block))  # type: ignore[no-untyped-call]
+        others = (x.index_select(0, part) for part in cols.split(block))  # type: ignore[no-untyped-call]
+        return torch.cat([self.paired(*pair) for pair in zip(some, others, strict=True)])
 
     @abstractmethod
     def paired_gradient(self, y: Tensor, x: Tensor) -> Tensor:

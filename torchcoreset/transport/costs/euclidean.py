@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..compiled import TYPES, call, function
 from .cost import Cost, Number
 
 
@@ -73,6 +74,15 @@ class EuclideanPower(Cost):
     def paired(self, y: Tensor, x: Tensor) -> Tensor:
         difference = y - x.double()  # exact in float64, and y is not copied to it
         return self._from_square_(difference.square_().sum(1))
+
+    def at(self, y: Tensor, x: Tensor, rows: Tensor | None, cols: Tensor) -> Tensor:
+        if not y.is_cpu or y.dtype not in TYPES:
+            return super().at(y, x, rows, cols)
+        square = torch.empty(len(cols), dtype=torch.float64, device=y.device)
+        of_pairs = function(f"squares_{TYPES[y.dtype]}", "nn*****")
+        indices = (None if rows is None else rows.contiguous(), cols.contiguous())
+        call(of_pairs, len(cols), y.shape[1], y.contiguous(), x.double().contiguous(), *indices, square)
+        return self._from_square_(square)
 
     def paired_gradient(self, y: Tensor, x: Tensor) -> Tensor:
         difference = x.double() - y.double()

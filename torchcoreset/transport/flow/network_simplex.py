@@ -10,20 +10,18 @@ transport problem of the samples given; `network_simplex.c` solves it, and says 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiled import call, load
+from ..compiled import call, function
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MASS_TOLERANCE = 1e-12  # mean point weights: mass below it is rounding, and not moved
-LIBRARY = "torchcoreset.transport.flow._network_simplex"
-FUNCTIONS = {
+ARGUMENTS = {
     "network_simplex": "nn" + 4 * "*" + "x" + 6 * "*" + ">n",
     "solve_pairs": "nnn" + 3 * "*" + "x" + 11 * "*" + ">n",
     "nearest_cells": "nn" + 4 * "*",
@@ -167,12 +165,7 @@ class CheapestMoves:
 
 
 def _call(name: str, *arguments: Any) -> Any:
-    return call(getattr(_library(), name), *arguments)
-
-
-@cache
-def _library() -> Any:
-    return load(LIBRARY, FUNCTIONS)
+    return call(function(name, ARGUMENTS[name]), *arguments)
 
 
 def _floats(array: Floats) -> Floats:

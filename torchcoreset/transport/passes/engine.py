@@ -321,10 +321,8 @@ class Engine(SoftEngine):
         """The softmin of every sample, (m,) float64."""
 
     def _cost_to(self, cell: Tensor) -> Tensor:
-        """Cost of sending each sample to its point, (m,) float64, in blocks of samples."""
-        x, y, cost = self.problem.x.double(), self.problem.y, self.problem.cost
-        blocks = zip(torch.split(y, self.rows), torch.split(cell, self.rows), strict=True)
-        return torch.cat([cost.paired(y_block, x.index_select(0, cells)) for y_block, cells in blocks])
+        """Cost of sending each sample to its point, (m,) float64."""
+        return self.problem.cost.at(self.problem.y, self.problem.x, None, cell)
 
     def cell_mass(self, cell: Tensor) -> Tensor:
         """Mass of the samples here in each cell, (n,)."""

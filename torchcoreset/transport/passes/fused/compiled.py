@@ -12,13 +12,12 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property
-from importlib.util import find_spec
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from ...compiled import call, load
+from ...compiled import TYPES, call, function
 from ...costs import Cost
 from ...problem import Problem, as_float64
 from ..dense import SMALL, DifferencesEngine
@@ -26,16 +25,13 @@ from ..engine import Engine
 from .fused import FusedEngine
 
 Found = TypeVar("Found")
-Functions = dict[tuple[str, torch.dtype], Any]
 
-LIBRARY = "torchcoreset.transport.passes.fused._passes"
 ARGUMENTS = {
     "two_nearest": "nnnn" + 8 * "*",
     "soft": "nnnnnx" + 10 * "*",
     "squares": "nn" + 4 * "*",
     "lists": "nnnnnn" + 12 * "*" + ">n",
 }
-TYPES = {torch.float32: "float", torch.float64: "double"}
 BLOCK = 64  # bytes, at most, of one coordinate of a block of samples: of two vectors
 POINTS = 4  # that passes.c takes at once
 PART = 1 << 14  # samples that one thread takes at a time
@@ -77,13 +73,13 @@ class CompiledEngine(FusedEngine):
         """The function of this name, of some samples and the arrays that it writes."""
         (x, x2), (y, y2) = self._points, self._samples
         v = filled(v.to(x.dtype), -math.inf)
-        function = functions()[name, x.dtype]
+        compiled = function(f"{name}_{TYPES[x.dtype]}_{widest()}", ARGUMENTS[name])
 
         def run(some: slice, *arrays: Any, more: tuple[int, ...] = ()) -> Any:
             rows = y[some]
             room = x.new_empty(sum(x.shape) * BLOCK // x.element_size())
             return call(
-                function, len(x), len(rows), x.shape[1], self._root, *numbers, *more,
+                compiled, len(x), len(rows), x.shape[1], self._root, *numbers, *more,
                 x, x2, v, rows, y2[some], room, *arrays,
             )  # fmt: skip
 
@@ -133,18 +129,6 @@ class CompiledEngine(FusedEngine):
         row = torch.arange(len(y), dtype=torch.int32, device=y.device).repeat_interleave(count)
         return row, torch.cat([col for col, _ in found]), torch.cat([reduced for _, reduced in found]), lowest
 
-    def _cost_to(self, cell: Tensor) -> Tensor:
-        y, x = self._samples[0], self.problem.x.double().contiguous()
-        square, cell = torch.empty_like(self.problem.a), cell.contiguous()
-        function = functions()["squares", y.dtype]
-
-        def work(part: slice) -> None:
-            some = y[part]
-            call(function, len(some), y.shape[1], x, some, cell[part], square[part])
-
-        self._in_parts(work)
-        return square.sqrt_() if self._root else square
-
     def _in_parts(self, work: Callable[[slice], Found]) -> list[Found]:
         """The work on each part of the samples, by as many threads as torch uses."""
         y = self.problem.y
@@ -162,25 +146,12 @@ def filled(values: Tensor, value: float) -> Tensor:
     return torch.cat((values, values.new_full((more, *values.shape[1:]), value))) if more else values.contiguous()
 
 
-@cache
 def is_built() -> bool:
-    """Whether the compiler knew vectors: that of Windows does not."""
-    return find_spec(LIBRARY) is not None
+    """Whether passes are compiled: the compiler of Windows knows no vectors."""
+    return widest() > 0
 
 
 @cache
 def widest() -> int:
-    """Bytes of the widest vectors that this processor has, of those that are compiled for."""
-    return int(load(LIBRARY, {"widest": ">n"}).widest())
-
-
-@cache
-def functions() -> Functions:
-    return functions_of(widest())
-
-
-def functions_of(vectors: int) -> Functions:
-    """The functions by name and type of numbers, for vectors of so many bytes."""
-    names = {(name, dtype): f"{name}_{kind}_{vectors}" for name in ARGUMENTS for dtype, kind in TYPES.items()}
-    library = load(LIBRARY, {function: ARGUMENTS[name] for (name, _), function in names.items()})
-    return {key: getattr(library, function) for key, function in names.items()}
+    """Bytes of the widest vectors that this processor has, of those that passes are compiled for."""
+    return int(function("widest", ">n")())

@@ -22,6 +22,9 @@ This file includes itself, for vectors of each size and for numbers of each type
 #else
 #define EXPORT
 #endif
+#ifdef __GNUC__ /* clang, too: vectors are a part of the language */
+#define VECTORS_KNOWN
+#endif
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define WIDER
 #pragma GCC diagnostic ignored "-Wpsabi" /* of vectors as arguments: those of functions that are inlined */
@@ -41,9 +44,11 @@ static const double LOWEST_POWER = -46; /* as in engine.py: 2 to this is nothing
 
 /* The number in a function's name is that of the bytes of its vectors. Those of 64 are no faster than of 32 (measured, on
 a Zen 5); and vectors that are wider than registers are taken apart, number by number. */
+#ifdef VECTORS_KNOWN
 #define BYTES 16
 #include "passes.c"
 #undef BYTES
+#endif
 #ifdef WIDER
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
@@ -53,13 +58,17 @@ a Zen 5); and vectors that are wider than registers are taken apart, number by n
 #pragma GCC pop_options
 #endif
 
-/* Bytes of the widest vectors that this processor has. */
+/* Bytes of the widest vectors that this processor has; 0 if the compiler knew none, and nothing is here. */
 EXPORT Int widest(void) {
 #ifdef WIDER
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         return 32;
 #endif
+#ifdef VECTORS_KNOWN
     return 16;
+#else
+    return 0;
+#endif
 }
 
 #elif !defined(REAL)
@@ -347,19 +356,6 @@ EXPORT Int NAME(lists)(Int n, Int m, Int d, Int root, Int used, Int room, const 
         }
     }
     return m;
-}
-
-/* The square of the distance of each sample to the point of its cell, (m), from differences in double. */
-EXPORT void NAME(squares)(Int m, Int d, const double *x, const REAL *y, const Int *cell, double *square) {
-    for (Int s = 0; s < m; s++) {
-        const double *point = x + cell[s] * d;
-        const REAL *sample = y + s * d;
-        double sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (Int k = 0; k < d; k++)
-            sum += (sample[k] - point[k]) * (sample[k] - point[k]);
-        square[s] = sum;
-    }
 }
 
 #undef Vector
