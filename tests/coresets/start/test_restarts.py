@@ -120,7 +120,12 @@ def test_every_algorithm_can_begin_with_the_best_of_several(algorithm: str) -> N
 def test_few_samples_a_point_are_not_annealed() -> None:
     y = uniform(18, 2)
     points, _ = start(6, init="annealed", restarts=1).draw(as_source(y), torch.Generator().manual_seed(0))
-    assert all((row == y).all(1).any() for row in points)
+    triples = y[torch.combinations(torch.arange(18), 3)].mean(1)
+    assert all(float((triples - point).abs().sum(1).min()) < 1e-6 for point in points)
+    assert tc.transport(points, y).value < 0.8 * tc.transport(y[:6], y).value
+    settings = start(6, init="annealed", restarts=1, weights=[1, 2, 3, 4, 5, 6])
+    unequal, _ = settings.draw(as_source(y), torch.Generator().manual_seed(0))
+    assert all((row == y).all(1).any() for row in unequal)
 
 
 @pytest.mark.parametrize("restarts", [None, 2])

@@ -103,13 +103,15 @@ def build_coreset(
             (Algorithm 1: descent on fresh batches at a running potential, constant memory), "gradient" (a torch
             optimizer on the loss).
             "auto" takes "fixed_point", and "gradient" for a `cost` or `embed` that does not lead back to rows.
-        init: "annealed" (random samples moved by a softened plan that slowly sharpens), "random" (samples),
-            "kmeans++" (samples far from each other), or (n, d) points to start from, whose dtype the coreset keeps
-            unless the samples need float64. None takes "annealed" for "fixed_point" and "random" for the others; for
-            another `divergence` the best, after 50 steps, of one annealed and three random ones.
+        init: "annealed" (means of n parts of the samples, of equal mass, moved by a softened plan that slowly
+            sharpens), "random" (samples), "kmeans++" (samples far from each other), or (n, d) points to start from,
+            whose dtype the coreset keeps unless the samples need float64. None takes "annealed" for "fixed_point" and
+            "random" for the others; for another `divergence` the best, after 50 steps, of one annealed and three random
+            ones.
         restarts: number of starts that are compared after a few steps on a part of the samples; the best goes on.
             None for max(1, min(8, 100 // n)) annealed starts (one on the line, where all are the same), and one of any
-            other kind. With fewer than 5 samples a point these are random samples, not annealed.
+            other kind. With fewer than 5 samples a point they are not annealed: these means or, for points of unequal
+            or chosen weights, random samples.
         weights: None for equal ones; "free" chooses them with the points, which brings n points nearest; a tuple
             (low, high) does so within low and high equal shares, 0 <= low <= 1 <= high; and (n,) numbers, in a list,
             array or tensor, fix them. Annealed starts put heavy points where samples are dense, in whichever order

@@ -1,4 +1,4 @@
-"""Starting points of a build: drawn (`draw`), annealed, arranged by weight, or the best of several (`restarts`)."""
+"""Starting points of a build: drawn (`draw`), annealed (`blocks`), arranged by weight, or the best (`restarts`)."""
 
 from ...names import Init
 from .draw import check_size, pool_size, repeat_to, separated, start_points

@@ -1,4 +1,4 @@
-"""Starting points: random samples, samples that are far from each other (k-means++), or annealed random samples."""
+"""Starting points: random samples, samples that are far from each other (k-means++), or annealed points."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ...transport import Cost, as_cost, as_marginals, is_choice
 from ...transport.passes import chunk_elements
 from .annealing import deterministic_annealing, mass_constrained_annealing
 from .arrangement import differ, order_on_line, placed
+from .blocks import FEWEST, points_in_blocks
 
 POOL = 20  # samples per point from which k-means++ chooses
 ANNEALED = 500  # samples per point on which random points are annealed, up to ANNEALED_ELEMENTS
@@ -24,7 +25,6 @@ ON_LINE = 400_000  # samples on the line among which points of unequal weights a
 REFERENCES = 1000  # samples to which distances are computed to find outliers
 OUTLYING = 1.5  # times the share that is trimmed: the part of them that have to be near a sample which is not
 BINS = 50  # bins per point on the line, in each of which the density is taken to be constant
-FEWEST = 5  # samples per point; with fewer, random points are not annealed, since there is nothing to smooth
 
 
 def check_size(size: Any) -> int:
@@ -82,10 +82,11 @@ def pool_size(size: int) -> int:
 
 
 def annealed(pool: Tensor, size: int, p: float | Cost, generator: Generator, weights: Any) -> Tensor:
-    """Random rows of pool (m, d), annealed on the pool; on the line the quantiles, which are nearly optimal.
+    """Points annealed on rows of pool (m, d); on the line the quantiles, which are nearly optimal.
 
-    With fewer than FEWEST rows per point the random rows are returned unchanged. Unequal weights are arranged so that
-    heavy points lie where the pool is dense; weights that the plan chooses are annealed too.
+    Points of equal weights are annealed in blocks, from a balanced bisection. Others begin at random rows, and stay
+    there with fewer than FEWEST rows per point: unequal weights are arranged so that heavy points lie where the pool
+    is dense; weights that the plan chooses are annealed too.
     """
     chosen = torch.randperm(len(pool), generator=generator, device=generator.device)[:size]
     points = repeat_to(pool[chosen.to(pool.device)], size, generator)
@@ -98,14 +99,20 @@ def annealed(pool: Tensor, size: int, p: float | Cost, generator: Generator, wei
             quantiles(rows, b, p) if marginals is None else middles(rows, marginals.nearest(best_masses(rows, size, p)))
         )
         return found.to(torch.promote_types(points.dtype, torch.float32))
-    if len(pool) < FEWEST * size:
+    alike = marginals is None and not differ(b)
+    used = b > 0
+    in_blocks = alike and as_cost(p).by_products and int(used.sum()) < len(pool)
+    if not in_blocks and len(pool) < FEWEST * size:
         return points
     points = points.to(torch.promote_types(points.dtype, torch.float32))
     pool = pool.to(points)
+    if in_blocks:
+        points[used] = points_in_blocks(pool, int(used.sum()), p, generator)
+        return points
     if marginals is not None:
         low, high = (float(bound[0]) * size for bound in (marginals.low, marginals.high))
         return mass_constrained_annealing(separated(points, generator), b, pool, p, generator, (low, high))
-    if not differ(b):
+    if alike:
         return deterministic_annealing(separated(points, generator), b, pool, p, generator)
     points = mass_constrained_annealing(separated(points, generator), b, pool, p, generator)
     return placed(points, b, pool, p)
