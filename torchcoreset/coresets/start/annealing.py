@@ -24,7 +24,7 @@ from torch import Generator, Tensor
 
 from ...deterministic import column_medians
 from ...transport import Cost, as_cost
-from ...transport.passes import chunk_elements
+from ...transport.passes import chunk_elements, exponential_
 
 STEPS = 60  # measured: 30 end 0.5 % higher in the plane, 120 end 0.1 % lower there and no lower on tables
 FIRST_ETA = 0.5  # in mean costs to the nearest point; from a larger one all points meet in one
@@ -117,6 +117,7 @@ def annealed_blocks(
     z, v, log_b = x, torch.zeros_like(b), b.log()
     samples = _chunks(x, y, a)
     nearest = torch.stack([_nearest(_costs(z, rows, cost), used, weighted) for rows, weighted in samples]).sum(0)
+    moves = (nearest > 0)[:, :, None]
     lowest = torch.finfo(x.dtype).tiny  # of eta, where every sample lies on a point
     for step in range(steps):
         eta = FIRST_ETA * (LAST_ETA / FIRST_ETA) ** (step / steps) * nearest.clamp(min=lowest)
@@ -129,7 +130,7 @@ def annealed_blocks(
             v = torch.where((low <= mass) & (mass <= high), 0.0, v)  # a point that may keep its mass has no price
         noise = torch.randn(z.shape, generator=generator, dtype=torch.float64, device=generator.device)
         z = (centres + (NOISE * cost.root(nearest))[:, :, None] * noise.to(centres)).to(x.dtype)
-    return torch.where((nearest > 0)[:, :, None], z, x)
+    return torch.where(moves, z, x)
 
 
 def _chunks(x: Tensor, y: Tensor, a: Tensor) -> list[tuple[Tensor, Tensor]]:
@@ -161,7 +162,10 @@ def _smoothed_part(
     """What samples y (g, rows, d) add to sums (g, n, d + 1), masses (g, n) and costs to the nearest point (g, 1)."""
     table = _costs(x, y, cost)
     nearest = _nearest(table, used, weighted)
-    share = torch.softmax((height[:, :, None] - table).div_(eta[:, :, None].to(x.dtype)), 1)
+    share = table - height[:, :, None]
+    share.sub_(share.amin(1, keepdim=True)).div_(eta[:, :, None].to(x.dtype))
+    exponential_(share, 1.0)  # torch's softmax takes four times as long with 50 points (measured)
+    share.div_(share.sum(1, keepdim=True))
     if cost.mean_is_best:
         sums = (share @ weighted).double()
         return sums, sums[:, :, -1], nearest
