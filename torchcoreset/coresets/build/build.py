@@ -110,8 +110,8 @@ def build_coreset(
             ones.
         restarts: number of starts that are compared after a few steps on a part of the samples; the best goes on.
             None for max(1, min(8, 100 // n)) annealed starts (one on the line, where all are the same), and one of any
-            other kind. With fewer than 5 samples a point they are not annealed: these means or, for points of unequal
-            or chosen weights, random samples.
+            other kind. With fewer than 5 samples a point they are not annealed: these means or, for points of given
+            unequal weights, random samples.
         weights: None for equal ones; "free" chooses them with the points, which brings n points nearest; a tuple
             (low, high) does so within low and high equal shares, 0 <= low <= 1 <= high; and (n,) numbers, in a list,
             array or tensor, fix them. Annealed starts put heavy points where samples are dense, in whichever order

@@ -84,9 +84,10 @@ def pool_size(size: int) -> int:
 def annealed(pool: Tensor, size: int, p: float | Cost, generator: Generator, weights: Any) -> Tensor:
     """Points annealed on rows of pool (m, d); on the line the quantiles, which are nearly optimal.
 
-    Points of equal weights are annealed in blocks, from a balanced bisection. Others begin at random rows, and stay
-    there with fewer than FEWEST rows per point: unequal weights are arranged so that heavy points lie where the pool
-    is dense; weights that the plan chooses are annealed too.
+    Points of equal weights are annealed in blocks, from a balanced bisection. Others begin at random rows: unequal
+    weights are arranged so that heavy points lie where the pool is dense; weights that the plan chooses are annealed
+    too. With fewer than FEWEST rows per point none are annealed: those of equal or chosen weights stay at the means of
+    the bisection, others at random rows.
     """
     chosen = torch.randperm(len(pool), generator=generator, device=generator.device)[:size]
     points = repeat_to(pool[chosen.to(pool.device)], size, generator)
@@ -99,10 +100,11 @@ def annealed(pool: Tensor, size: int, p: float | Cost, generator: Generator, wei
             quantiles(rows, b, p) if marginals is None else middles(rows, marginals.nearest(best_masses(rows, size, p)))
         )
         return found.to(torch.promote_types(points.dtype, torch.float32))
-    alike = marginals is None and not differ(b)
+    few = len(pool) < FEWEST * size
     used = b > 0
-    in_blocks = alike and as_cost(p).by_products and int(used.sum()) < len(pool)
-    if not in_blocks and len(pool) < FEWEST * size:
+    can_bisect = not differ(b) and as_cost(p).by_products and int(used.sum()) < len(pool)
+    in_blocks = can_bisect and (few or marginals is None)
+    if few and not in_blocks:
         return points
     points = points.to(torch.promote_types(points.dtype, torch.float32))
     pool = pool.to(points)
@@ -112,7 +114,7 @@ def annealed(pool: Tensor, size: int, p: float | Cost, generator: Generator, wei
     if marginals is not None:
         low, high = (float(bound[0]) * size for bound in (marginals.low, marginals.high))
         return mass_constrained_annealing(separated(points, generator), b, pool, p, generator, (low, high))
-    if alike:
+    if not differ(b):
         return deterministic_annealing(separated(points, generator), b, pool, p, generator)
     points = mass_constrained_annealing(separated(points, generator), b, pool, p, generator)
     return placed(points, b, pool, p)
