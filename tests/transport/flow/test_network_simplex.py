@@ -17,6 +17,7 @@ from tests.transport.flow.flows import (
     full,
     instance,
     listed,
+    points_of,
     solved,
     start,
     value_of,
@@ -52,6 +53,22 @@ def test_no_kind_of_data_is_an_exception(kind: str, weights: str, p: float) -> N
         value = value_of(result, cost)
         # bounds that meet need no other solver, and POT's is true to about 1e-9 where costs span many powers of ten
         assert dual_of(result.potential, cost, a, b) == pytest.approx(value, rel=1e-11, abs=1e-15 * cost.max())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@in_time
+def test_cells_of_many_samples_are_balanced_too(kind: str) -> None:
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        x, y, weights = points_of(kind, 6, rng), points_of(kind, 300, rng), (rng.random(300) ** 4, rng.random(6))
+        cost, (a, b) = ((y[:, None] - x) ** 2).sum(2), (w / w.sum() for w in weights)
+        by_samples = balance(full(cost), *start(cost, a, b))  # pairs of cells are priced on all costs, not on lists
+        lost = np.where(np.arange(6) == seed % 6, 2 * cost.max(), 0.0)  # one cell holds every sample
+        for v in (None, lost):
+            result = balance(cost, *start(cost, a, b, v))
+            assert_feasible(result, a, b)
+            assert value_of(result, cost) == pytest.approx(value_of(by_samples, cost), rel=1e-11)
+            assert dual_of(result.potential, cost, a, b) == pytest.approx(value_of(result, cost), rel=1e-11)
 
 
 @pytest.mark.parametrize("seed", seeds(8, quick=4))

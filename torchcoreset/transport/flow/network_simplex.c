@@ -18,9 +18,11 @@ leaving arc, which keeps the tree strongly feasible, so that pivots cannot cycle
 1. leaves are left out of the tree, and a pivot that moves a whole sample to another cell changes no node of it;
 2. the artificial arcs start at a potential that is given, and cost little at first: then only short moves pay. They
    become STEEPER times as dear until nothing is left on them;
-3. all samples are priced in a scan, and those with a better place enter in the order of what they gain, from a heap;
-4. of each sample the least reduced cost outside its cell is remembered with the scan that found it. No potential has
-   risen by more than `rise` since, so that samples deep inside a cell are not priced again.
+3. where cells hold many samples, pairs of cells are priced in place of samples: of each pair the cheapest sample to
+   leave the first for the second is remembered. Pivots shift potentials of whole subtrees, which changes no such price;
+4. else all samples are priced in a scan, and those with a better place enter in the order of what they gain, from a
+   heap. Of each sample the least reduced cost outside its cell is remembered with the scan that found it. No potential
+   has risen by more than `rise` since, so that samples deep inside a cell are not priced again.
 */
 
 #include <math.h>
@@ -43,6 +45,9 @@ typedef int64_t Int;
 
 enum { ROOT = -1, NOBODY = -1 };
 enum { SCANS = 32 }; /* last scans whose potentials are kept */
+enum { PAIRS_FROM = 16 }; /* samples a cell from which pairs of cells are priced: with 10, that is no faster (measured) */
+enum { LOOKS = 16 }; /* pairs of a cell looked up one by one before all are: one touches an eighth of the memory of all */
+enum { SWEEP = 4 }; /* cells for each pivot between two sweeps over all pairs */
 
 static const double FIRST = 1.0 / 64;  /* largest price at first: cost of the artificial arcs */
 static const double STEEPER = 4;
@@ -78,6 +83,13 @@ typedef struct {
     Candidate *candidates;     /* (k) of which a heap */
     Int scan;
     double *past, *rise;       /* (SCANS, n) potentials of the last scans; (SCANS) largest rise of a potential since */
+    /* Pairs of cells; NULL where samples are priced */
+    double *price;             /* (n, n) least price of a sample of the first in the second; at most that, if it has left */
+    Int *cheapest;             /* (n, n) that sample, or NOBODY */
+    double *gain;              /* (n) largest gain of a sample of each cell, when it was last looked at */
+    Int *looks;                /* (n) pairs of each cell that have been looked up since all were */
+    Int *first_inside;         /* samples at home in each cell (n), and the next and previous of each sample (k) */
+    Int *next_inside, *previous_inside;
     Int pivots;
 } Tree;
 
@@ -119,7 +131,48 @@ static void detach(Tree *t, Int u) {
     if (s != ROOT && *first == NOBODY) remove_shared(t, s);
 }
 
+/* Which samples are at home where, and what they would cost elsewhere */
+
+VECTORISED static void lower_prices(double *price, Int *cheapest, const double *cost, double home_cost, Int s, Int n) {
+#if defined(__GNUC__)
+#pragma omp simd
+#endif
+    for (Int j = 0; j < n; j++) {
+        double its = cost[j] - home_cost;
+        int is_less = its < price[j];
+        price[j] = is_less ? its : price[j];
+        cheapest[j] = is_less ? s : cheapest[j];
+    }
+}
+
+static void see(Tree *t, Int s) {
+    Int n = t->n, row = t->home[s] * n;
+    lower_prices(t->price + row, t->cheapest + row, t->cost + s * n, t->home_cost[s], s, n);
+}
+
+static void enter_home(Tree *t, Int s) {
+    Int home = t->home[s], next = t->first_inside[home];
+    t->previous_inside[s] = NOBODY;
+    t->next_inside[s] = next;
+    if (next != NOBODY) t->previous_inside[next] = s;
+    t->first_inside[home] = s;
+    see(t, s);
+}
+
+static void leave_home(Tree *t, Int s) {
+    Int next = t->next_inside[s], previous = t->previous_inside[s];
+    if (previous != NOBODY) t->next_inside[previous] = next;
+    else t->first_inside[t->home[s]] = next;
+    if (next != NOBODY) t->previous_inside[next] = previous;
+}
+
+static void forget_prices(Tree *t, Int i) {
+    for (Int pair = i * t->n; pair < (i + 1) * t->n; pair++) t->price[pair] = INFINITY, t->cheapest[pair] = NOBODY;
+    t->looks[i] = 0;
+}
+
 static void rehome(Tree *t, Int s, Int home, double mass, double cost) {
+    if (t->price) leave_home(t, s);
     int shared = t->first_cell[s] != NOBODY;
     if (shared) remove_shared(t, s);
     t->home[s] = home;
@@ -127,6 +180,7 @@ static void rehome(Tree *t, Int s, Int home, double mass, double cost) {
     t->home_cost[s] = cost;
     t->outside[s] = -INFINITY; /* the cell left behind has not been priced */
     if (shared) add_shared(t, s);
+    if (t->price) enter_home(t, s);
 }
 
 /* Raise the potential of all cells below u and of u itself; set the depths below u. */
@@ -249,7 +303,7 @@ static void pivot(Tree *t, Int s, Int j, double cost, double reduced) {
     }
 }
 
-/* Pricing */
+/* Pricing of samples */
 
 VECTORISED static double least(const double *cost, const double *v, Int n) {
     double found = INFINITY;
@@ -261,6 +315,12 @@ VECTORISED static double least(const double *cost, const double *v, Int n) {
         found = reduced < found ? reduced : found;
     }
     return found;
+}
+
+/* What the reduced cost of an entry of a sample may be by rounding. */
+static double rounding(const Tree *t, Int s, Int j, Int entry) {
+    Int home = t->home[s];
+    return ROUNDING * (fabs(t->home_cost[s]) + fabs(t->v[home]) + fabs(t->cost[entry]) + fabs(t->v[j]));
 }
 
 /* Where a sample costs least outside its home, in c - v: a point and its entry; NOBODY where its home is best. */
@@ -287,8 +347,7 @@ static Int best_outside(Tree *t, Int s, Int *entry) {
     t->outside[s] = found;
     t->priced[s] = t->scan;
     if (!(found < at_home)) return NOBODY;
-    double size = fabs(t->home_cost[s]) + fabs(v[home]) + fabs(t->cost[*entry]) + fabs(v[best]);
-    return found < at_home - ROUNDING * size ? best : NOBODY;
+    return found < at_home - rounding(t, s, best, *entry) ? best : NOBODY;
 }
 
 static void begin_scan(Tree *t) {
@@ -331,8 +390,8 @@ static Int collect(Tree *t) {
     return count;
 }
 
-/* Pivot until no sample has a better place. */
-static void optimise(Tree *t) {
+/* Pivot until no sample has a better place, with samples priced one by one. */
+static void optimise_by_samples(Tree *t) {
     Candidate *heap = t->candidates;
     for (Int count; (count = collect(t));)
         while (count) {
@@ -362,6 +421,89 @@ static void optimise(Tree *t) {
             if (count) sift_down(heap, count, 0);
             pivot(t, s, j, cost, reduced);
         }
+}
+
+/* Pricing of pairs of cells */
+
+VECTORISED static double largest_gain(const double *v, const double *price, Int n) {
+    double found = -INFINITY;
+#if defined(__GNUC__)
+#pragma omp simd reduction(max : found)
+#endif
+    for (Int j = 0; j < n; j++) {
+        double gain = v[j] - price[j];
+        found = gain > found ? gain : found;
+    }
+    return found;
+}
+
+/* What a sample of cell i may gain elsewhere, at most. */
+static double bound_gain(const Tree *t, Int i) { return largest_gain(t->v, t->price + i * t->n, t->n) - t->v[i]; }
+
+/* Find the cheapest sample to go from i to j, or to all cells. */
+static void look_up(Tree *t, Int i, Int j) {
+    Int n = t->n, pair = i * n + j;
+    if (t->looks[i] == LOOKS) {
+        forget_prices(t, i);
+        for (Int s = t->first_inside[i]; s != NOBODY; s = t->next_inside[s]) see(t, s);
+        return;
+    }
+    t->looks[i]++;
+    t->price[pair] = INFINITY;
+    t->cheapest[pair] = NOBODY;
+    for (Int s = t->first_inside[i]; s != NOBODY; s = t->next_inside[s]) {
+        double its = t->cost[s * n + j] - t->home_cost[s];
+        if (its < t->price[pair]) t->price[pair] = its, t->cheapest[pair] = s;
+    }
+}
+
+/* The cell where a sample of cell i gains most, which is the cheapest of that pair; NOBODY where none gains. */
+static Int best_move(Tree *t, Int i) {
+    Int n = t->n, *cheapest = t->cheapest + i * n;
+    double *price = t->price + i * n;
+    const double *v = t->v;
+    for (;;) {
+        double most = largest_gain(v, price, n);
+        t->gain[i] = most - v[i];
+        if (!(t->gain[i] > 0)) return NOBODY;
+        Int j = 0;
+        while (v[j] - price[j] < most) j++;
+        Int s = cheapest[j];
+        if (s == NOBODY || t->home[s] != i) {
+            look_up(t, i, j);
+            continue;
+        }
+        double error = rounding(t, s, j, s * n + j);
+        if (t->cost[s * n + j] - v[j] < t->home_cost[s] - v[i] - error) return j;
+        price[j] = v[j] - v[i] + error; /* nothing is to be gained but rounding */
+    }
+}
+
+/* Pivot until no sample has a better place, with pairs of cells priced. */
+static void optimise_by_pairs(Tree *t) {
+    Int n = t->n;
+    double *gain = t->gain;
+    for (;;) {
+        int is_best = 1;
+        for (Int i = 0; i < n; i++) {
+            gain[i] = bound_gain(t, i);
+            is_best &= !(gain[i] > 0);
+        }
+        if (is_best) return;
+        for (Int count = 0; count <= n / SWEEP;) {
+            Int i = 0;
+            for (Int u = 1; u < n; u++)
+                if (gain[u] > gain[i]) i = u;
+            double before = gain[i];
+            if (!(before > 0)) break;
+            Int j = best_move(t, i);
+            if (j == NOBODY || gain[i] < before / 2) continue; /* much less than it was: is another better? */
+            Int s = t->cheapest[i * n + j];
+            double cost = t->cost[s * n + j];
+            pivot(t, s, j, cost, cost - t->v[j] - (t->home_cost[s] - t->v[i]));
+            count++;
+        }
+    }
 }
 
 /* Mass on artificial arcs */
@@ -403,14 +545,18 @@ static double largest_price(const Tree *t) {
 
 /* Memory of the tree, all of 8 bytes a number; NULL if there is not enough. */
 static char *allocate(Tree *t) {
-    size_t n = t->n, k = t->k;
-    char *memory = malloc(8 * (5 * k + (8 + SCANS) * n + SCANS + 3) + k * sizeof(Candidate)), *next = memory;
+    size_t n = t->n, k = t->k, of_pairs = !t->offsets && k >= PAIRS_FROM * n ? 2 * n * n + 3 * n + 2 * k : 0;
+    char *memory = malloc(8 * (5 * k + (8 + SCANS) * n + SCANS + 3 + of_pairs) + k * sizeof(Candidate)), *next = memory;
     if (!memory) return NULL;
 #define TAKE(field, count) t->field = (void *)next, next += 8 * (count)
     TAKE(first_cell, k), TAKE(next_shared, k), TAKE(previous_shared, k), TAKE(outside, k), TAKE(priced, k);
     TAKE(link_cost, n), TAKE(next_cell, n), TAKE(previous_cell, n), TAKE(first_shared, n + 1), TAKE(depth, n + 1);
     TAKE(stack, n), TAKE(at_root, n), TAKE(past, SCANS * n), TAKE(rise, SCANS), TAKE(candidates, 0);
     next += k * sizeof(Candidate);
+    if (of_pairs) {
+        TAKE(price, n * n), TAKE(cheapest, n * n), TAKE(gain, n), TAKE(looks, n);
+        TAKE(first_inside, n), TAKE(next_inside, k), TAKE(previous_inside, k);
+    }
     TAKE(lacks, 0);
     return memory;
 }
@@ -430,6 +576,11 @@ EXPORT Int network_simplex(Int n, Int k, const double *cost, const Int *offsets,
     if (!memory) return -1;
     for (Int u = 0; u <= n; u++) t.first_shared[u] = NOBODY;
     for (Int s = 0; s < k; s++) t.first_cell[s] = NOBODY, t.outside[s] = -INFINITY, t.priced[s] = 0;
+    for (Int u = 0; t.price && u < n; u++) {
+        t.first_inside[u] = NOBODY;
+        forget_prices(&t, u);
+    }
+    for (Int s = 0; t.price && s < k; s++) enter_home(&t, s);
     double largest = largest_price(&t), dear = FIRST * largest;
     memcpy(t.at_root, v, n * sizeof(double));
     t.depth[n] = 0;
@@ -440,7 +591,8 @@ EXPORT Int network_simplex(Int n, Int k, const double *cost, const Int *offsets,
         attach(&t, u, ROOT, fabs(excess[u]), 0);
     }
     for (int ended = 0;;) {
-        optimise(&t);
+        if (t.price) optimise_by_pairs(&t);
+        else optimise_by_samples(&t);
         if (ended || dear > 2 * (double)n * largest) break; /* no path of n arcs costs more: what is left has none */
         double rise = (STEEPER - 1) * dear;
         ended = left_over(&t) <= tolerance;
