@@ -48,6 +48,8 @@ FEW_PER_POINT = 30  # the same for each point: Newton is of little use where cel
 WARM_PER_POINT = 60  # the same with a potential to start from
 SMALL_PER_POINT = 300  # the same with a potential and no more than SMALL pairs of a sample and a point
 SMALL = 1 << 20
+# Pairs up to which a flow on all takes about as long as five Newton steps (measured), and is made where these fail.
+FEW_PAIRS = 1 << 22
 MOST_PAIRS = 1 << 25  # of any direct solve: 256 MiB of costs
 DIFFERENCES = 1 << 17  # coordinates times points up to which costs come from differences: 0.1 ms, and less in all
 LINE_PAIRS = 1 << 15  # pairs of a sample and a point from which a potential is looked for along a line
@@ -65,6 +67,7 @@ FAILED_ERROR = 0.1  # of a warm start after all corrections, above which it is d
 BLURRED = 0.4  # softness at which a warm start that is not near begins
 # Corrections on all samples.
 CORRECTIONS = 12  # most Newton steps on all samples; what is left over is moved by the flow
+FEW_CORRECTIONS = 3  # the same up to FEW_PAIRS
 MOVE_COST = 1e4  # of moving one sample by the flow, in elements of a pass: 1e3 and 1e4 do as well (measured)
 MOVED_PER_POINT = 4  # samples a point above which another correction is tried before the flow
 GOOD_RISE = 0.1  # part of the predicted rise below which the step was too long for its curvature
@@ -155,6 +158,11 @@ class Solver:
         room = len(problem.y) == problem.count and problem.count * len(problem.x) <= MOST_PAIRS
         return room and self.max_steps >= FEWEST_STEPS
 
+    def _prefers_flow(self) -> bool:
+        """Whether a flow on all pairs takes no longer than Newton where that is of little use, between clusters."""
+        pairs = self.problem.count * len(self.problem.x)
+        return pairs <= FEW_PAIRS and self._may_hold_all_pairs() and not self.sorts
+
     def _solve_with_all_pairs(self) -> bool:
         """Balance all samples from the best potential so far, where some of them did not do.
 
@@ -163,14 +171,14 @@ class Solver:
         """
         if not self._may_hold_all_pairs():
             return False
-        return self._balance_all(self.highest.potential) or (self.exact and self._balance_all(None))
+        return self._balance_all(self.highest.potential) or (self.exact and self._balance_all())
 
     def solve_directly(self, start: Tensor | None) -> bool:
         """Solve without an approach, from the cells of a potential or of one found at once; whether the bounds meet."""
         if start is not None:
             return self._solve_along_lists(start) or self._balance_all(start)
         guess = self._line_potential()
-        return self._balance_all(None, guess) or (guess is not None and self._balance_all(None))
+        return self._balance_all(guess) or (guess is not None and self._balance_all())
 
     def _line_potential(self) -> Tensor | None:
         """The potential (n,) that sorting finds along the direction in which samples vary most; None if they do not.
@@ -188,29 +196,30 @@ class Solver:
         v, _ = dual.sorted_transport(replace(problem, x=x[:, None], y=y[:, None]))
         return v - problem.b @ v
 
-    def _balance_all(self, start: Tensor | None, guess: Tensor | None = None) -> bool:
-        """Balance all samples on the costs of all pairs, from the cells of a potential or of zero; as above.
+    def _balance_all(self, guess: Tensor | None = None) -> bool:
+        """Balance all samples on the costs of all pairs, from the cells of a potential; whether the bounds meet.
 
-        If another is a better `guess`, by the semi-dual, from that; both are centred.
+        From those of zero if that is better by the semi-dual: where points have moved far, one cell may hold nearly all.
         """
         problem, device = self.problem, self.problem.b.device
         a, b = problem.a.cpu().numpy(), problem.b.cpu().numpy()
-        v = np.zeros(len(b)) if start is None else start.cpu().numpy()
+        v = np.zeros(len(b))
         is_float64 = problem.x.dtype == torch.float64
         by_differences = is_float64 and problem.y.numel() * len(b) <= DIFFERENCES
         block = problem.cost.pairwise_exact if by_differences else problem.cost.pairwise
         costs = block(problem.y, problem.x).double().cpu().numpy()
+        cell, reduced = nearest_cells(costs, v)
         if guess is not None:
             other = guess.cpu().numpy()
-            if a @ nearest_cells(costs, other)[1] > a @ nearest_cells(costs, v)[1]:
-                v = other
+            other_cell, other_reduced = nearest_cells(costs, other)
+            if a @ other_reduced + b @ other > a @ reduced:
+                v, cell = other, other_cell
         if by_differences:
             self.engine.meter.spent += 1
             found = balance_all(costs[None], a[None], b[None], v[None], problem.cost.roundoffs(problem.x.shape[1]))
             self.keep_plan(next(found.plans(device)), float(found.found.value[0]))
             self._keep(found.only_cells(device))
             return self.gap <= self.tolerance
-        cell, _ = nearest_cells(costs, v)
         if is_float64:
             mean = float(a @ costs[np.arange(len(a)), cell])
             if unresolved(problem, min(mean, self.value), ROUNDED * self.tolerance):
@@ -237,8 +246,11 @@ class Solver:
 
     def run(self, start: Tensor | None) -> Transport:
         """Ascend and balance until the bounds meet, which they may have done already."""
+        prefers_flow = self._prefers_flow()
+        if self.gap > self.tolerance and start is not None and prefers_flow and self._starts_far():
+            self._balance_all(start)
         if self.gap > self.tolerance:
-            cells, curvature = self.ascend(start, LEFT)
+            cells, curvature = self.ascend(start, LEFT, briefly=prefers_flow and start is not None)
         if self.gap <= self.tolerance:
             return self._result(Status.CONVERGED)
         error = _marginal_error(cells, self.problem)
@@ -250,7 +262,7 @@ class Solver:
             self.keep_plan(Coupling(order, cells.cell[order], self.problem.a[order], shape), math.inf)
             return self._result(Status.MAX_STEPS)
         if (
-            error > LEFT_ERROR
+            (error > LEFT_ERROR or (prefers_flow and not self._few(cells)))
             and self._may_hold_all_pairs()
             and (self._balance_from_few() or self.solve_directly(self.highest.potential))
         ):
@@ -294,7 +306,8 @@ class Solver:
             nearly = self.accept_near_optimal and self.gap <= ROUGH * self.tolerance
             if self.gap <= self.tolerance or nearly:
                 break
-            if (round_ or len(self.problem.x) > DENSE_BALANCE) and self._solve_with_all_pairs():
+            seldom_helps = round_ or len(self.problem.x) > DENSE_BALANCE or self._prefers_flow()
+            if seldom_helps and self._solve_with_all_pairs():
                 break
             if round_ + 1 == rounds or (round_ > 1 and self.gap > 0.9 * gap):
                 break
@@ -306,15 +319,22 @@ class Solver:
                     cells = self._correct(self.highest, curvature)
         return Status.STALLED
 
-    def ascend(self, start: Tensor | None, left: float = REST) -> tuple[LaguerreCells, Curvature | LazyHessian | None]:
+    def ascend(
+        self, start: Tensor | None, left: float = REST, *, briefly: bool = False
+    ) -> tuple[LaguerreCells, Curvature | LazyHessian | None]:
         """Approach and correct: the cells of a potential near the best, and the curvature there if it can be needed.
 
         No curvature is made for a potential that is certainly within `left` tolerances of the best, by that very model.
+        `briefly` gives up after a few corrections, where a flow on all pairs does the rest.
         """
         cells, curvature = self._approach(start)
         if curvature is not None:
-            cells = self._correct(cells, curvature, left)
-            if start is not None and _marginal_error(cells, self.problem) > max(FAILED_ERROR, self.grain):
+            cells = self._correct(cells, curvature, left, FEW_CORRECTIONS if briefly else CORRECTIONS)
+            if (
+                start is not None
+                and not briefly
+                and _marginal_error(cells, self.problem) > max(FAILED_ERROR, self.grain)
+            ):
                 return self.ascend(None, left)
         return cells, curvature
 
@@ -399,6 +419,13 @@ class Solver:
             v, soft, eta = dual.eps_scaling(lists, v, eta, least)
         return self.evaluate(v), dual.curvature_of(soft, eta, problem.b)
 
+    def _starts_far(self) -> bool:
+        """Whether more is in wrong cells of the potential to start from than corrections on all samples are for."""
+        assert self.first is not None, "a start is looked at"
+        return _marginal_error(self.first, self.problem) > max(
+            NEAR_ERROR, min(FAILED_ERROR, MOVED_PER_POINT * self.grain)
+        )
+
     def _fine_sample(self) -> Engine:
         return self.engine.subsample(min(FINE * len(self.problem.x), MOST))
 
@@ -406,7 +433,7 @@ class Solver:
         """The same from the cells of a potential of nearby points."""
         b, m, start = self.problem.b, self.problem.count, first.potential
         sample = self._fine_sample()
-        far = _marginal_error(first, self.problem) > max(NEAR_ERROR, min(FAILED_ERROR, MOVED_PER_POINT * self.grain))
+        far = self._starts_far()
         # Between its two nearest points a sample is undecided if its margin is below eta.
         undecided = max(1, math.ceil((BLURRED if far else dual.target_softness(sample)) * m))
         eta = max(float(self.engine.kth_smallest(first.margin, undecided)), least)
@@ -419,10 +446,12 @@ class Solver:
         v, soft, eta = dual.eps_scaling(sample.candidates(start, eta), start, eta, least)
         return self.evaluate(v), dual.curvature_of(soft, eta, b)
 
-    def _correct(self, cells: LaguerreCells, curvature: Curvature | LazyHessian, left: float = REST) -> LaguerreCells:
+    def _correct(
+        self, cells: LaguerreCells, curvature: Curvature | LazyHessian, left: float = REST, most: int = CORRECTIONS
+    ) -> LaguerreCells:
         """Newton steps with the gradient of all samples, while they pay: a pass costs less than moving many samples."""
         trust, correction = self.engine.trust, dual.LimitedMemory(curvature)
-        for _ in range(CORRECTIONS):
+        for _ in range(most):
             g, lacking = self.problem.b - cells.mass, self.tolerance * cells.dual
             few = self._few(cells)
             if few and correction.predicted_increase(g) <= left * lacking:
