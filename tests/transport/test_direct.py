@@ -7,8 +7,10 @@ import torch
 from torch import Tensor
 
 import torchcoreset as tc
+from tests.benchmarks.problems import separated
 from tests.data import normal, seeds
 from torchcoreset.transport import solver
+from torchcoreset.transport.problem import make_problem
 from torchcoreset.transport.solver import Solver
 
 KINDS = ("smooth", "clusters", "tails", "repeated", "light weights", "784", "offset", "integers", "tiny")
@@ -150,6 +152,27 @@ def test_many_samples_a_point_are_approached() -> None:
     assert not Solver(_problem(x, y[:5000]), _settings()).is_small(None)
     assert Solver(_problem(x, y[:5000]), _settings()).is_small(potential)
     assert Solver(_problem(x, y[:2000]), _settings()).is_small(None)
+
+
+def test_between_clusters_a_flow_takes_over_from_newton() -> None:
+    x, y = separated(20, 8000, 8, distance=20)(0)
+    b = torch.rand(20, generator=torch.Generator().manual_seed(0)) + 0.5
+    start = tc.transport(x, y, 2, b).potential
+    x = x + 0.1 * normal(20, 8, seed=1).to(x)
+    begun = Solver(make_problem(x, y, 2, b), _settings())
+    assert not begun.is_small(start)
+    assert begun._prefers_flow()
+    found, exact = tc.transport(x, y, 2, b, start=start), tc.transport(x, y, 2, b, exact=True)
+    assert found.value == pytest.approx(exact.value, rel=1e-3)
+    assert found.steps <= 4, "Newton's corrections alone are more"
+
+
+def test_a_lost_start_is_given_up_for_zero() -> None:
+    x, y = normal(40, 3), normal(2000, 3, seed=1)
+    lost = torch.where(torch.arange(40) == 7, 1e3, 0.0).double()
+    begun = Solver(make_problem(x, y, 2), _settings())
+    assert begun._balance_all(lost)
+    assert begun.value == pytest.approx(tc.transport(x, y, exact=True).value, rel=1e-9)
 
 
 def _problem(x: Tensor, y: Tensor, p: float = 2) -> object:

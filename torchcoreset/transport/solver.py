@@ -48,8 +48,9 @@ FEW_PER_POINT = 30  # the same for each point: Newton is of little use where cel
 WARM_PER_POINT = 60  # the same with a potential to start from
 SMALL_PER_POINT = 300  # the same with a potential and no more than SMALL pairs of a sample and a point
 SMALL = 1 << 20
-# Pairs up to which a flow on all takes about as long as five Newton steps (measured), and is made where these fail.
-FEW_PAIRS = 1 << 22
+# Pairs of a sample and a point up to which a flow on all is made where few corrections do not do: between clusters it
+# takes a third of the time of Newton's steps; beyond, no less (measured).
+FEW_PAIRS = 3 << 20
 MOST_PAIRS = 1 << 25  # of any direct solve: 256 MiB of costs
 DIFFERENCES = 1 << 17  # coordinates times points up to which costs come from differences: 0.1 ms, and less in all
 LINE_PAIRS = 1 << 15  # pairs of a sample and a point from which a potential is looked for along a line
@@ -199,7 +200,7 @@ class Solver:
     def _balance_all(self, guess: Tensor | None = None) -> bool:
         """Balance all samples on the costs of all pairs, from the cells of a potential; whether the bounds meet.
 
-        From those of zero if that is better by the semi-dual: where points have moved far, one cell may hold nearly all.
+        From those of zero if that is better by the semi-dual: where points moved far, one cell may hold nearly all.
         """
         problem, device = self.problem, self.problem.b.device
         a, b = problem.a.cpu().numpy(), problem.b.cpu().numpy()
@@ -247,10 +248,10 @@ class Solver:
     def run(self, start: Tensor | None) -> Transport:
         """Ascend and balance until the bounds meet, which they may have done already."""
         prefers_flow = self._prefers_flow()
-        if self.gap > self.tolerance and start is not None and prefers_flow and self._starts_far():
+        if self.gap > self.tolerance and prefers_flow and self._near_error < self._start_error <= LOST_ERROR:
             self._balance_all(start)
         if self.gap > self.tolerance:
-            cells, curvature = self.ascend(start, LEFT, briefly=prefers_flow and start is not None)
+            cells, curvature = self.ascend(start, LEFT, briefly=prefers_flow)
         if self.gap <= self.tolerance:
             return self._result(Status.CONVERGED)
         error = _marginal_error(cells, self.problem)
@@ -344,6 +345,16 @@ class Solver:
         return len(self.problem.x) / self.problem.count
 
     @property
+    def _start_error(self) -> float:
+        """Mass in wrong cells of the potential to start from; infinite without one."""
+        return math.inf if self.first is None else _marginal_error(self.first, self.problem)
+
+    @property
+    def _near_error(self) -> float:
+        """The same up to which a start is corrected on all samples at once."""
+        return max(NEAR_ERROR, min(FAILED_ERROR, MOVED_PER_POINT * self.grain))
+
+    @property
     def highest(self) -> LaguerreCells:
         """The pass whose semi-dual is the highest so far."""
         assert self.best is not None, "every run looks"
@@ -406,7 +417,7 @@ class Solver:
         # A finer smoothing than the gap asked for gains nothing.
         least = max(64 * problem.rounding, 0.1 * self.tolerance * mean)
         engine.meter.limit = self.max_steps / 2
-        if start is not None and first is not None and _marginal_error(first, problem) <= LOST_ERROR:
+        if start is not None and first is not None and self._start_error <= LOST_ERROR:
             return self._approach_from(first, least)
         if self.max_steps < FEWEST_STEPS:
             return first or self.evaluate(self._zero()), None
@@ -419,13 +430,6 @@ class Solver:
             v, soft, eta = dual.eps_scaling(lists, v, eta, least)
         return self.evaluate(v), dual.curvature_of(soft, eta, problem.b)
 
-    def _starts_far(self) -> bool:
-        """Whether more is in wrong cells of the potential to start from than corrections on all samples are for."""
-        assert self.first is not None, "a start is looked at"
-        return _marginal_error(self.first, self.problem) > max(
-            NEAR_ERROR, min(FAILED_ERROR, MOVED_PER_POINT * self.grain)
-        )
-
     def _fine_sample(self) -> Engine:
         return self.engine.subsample(min(FINE * len(self.problem.x), MOST))
 
@@ -433,7 +437,7 @@ class Solver:
         """The same from the cells of a potential of nearby points."""
         b, m, start = self.problem.b, self.problem.count, first.potential
         sample = self._fine_sample()
-        far = self._starts_far()
+        far = self._start_error > self._near_error
         # Between its two nearest points a sample is undecided if its margin is below eta.
         undecided = max(1, math.ceil((BLURRED if far else dual.target_softness(sample)) * m))
         eta = max(float(self.engine.kth_smallest(first.margin, undecided)), least)
