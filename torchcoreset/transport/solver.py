@@ -8,7 +8,8 @@
    by each step. After the first pass only samples that may have left their cell are evaluated.
 3. Balance: excess mass of the cells is moved explicitly, which gives a feasible plan.
 
-With few samples in total or per point, the flow alone solves the problem, on the costs of all pairs.
+With few samples in total or per point, the flow alone solves the problem, on the costs of all pairs. With some more it
+takes over where a start is far off, or a few Newton steps do not do, as between clusters.
 
 Each pass over all samples yields a lower bound D(v), each plan an upper bound, and the loop ends when they meet.
 """
