@@ -55,18 +55,15 @@ def never_rises(values: list[float]) -> bool:
 
 
 def rounds(source: Any, size: int, p: float = 2, **options: Any) -> tuple[tc.coresets.BuildResult, list[float]]:
-    """A build, and the values of its rounds: those whose points are rows, which steps of free points rarely are."""
-    data = torch.as_tensor(source).double()
-    values: list[float] = []
+    """A build, and the values of its rounds: those of the algorithm that comes last, which moves from row to row."""
+    values: dict[int, list[float]] = {}
 
-    def note(step: tc.coresets.Step) -> None:
-        assert step.points is not None
-        apart = torch.cdist(step.points.double(), data, compute_mode="donot_use_mm_for_euclid_dist")
-        if values or bool((apart.amin(1) == 0).all()):
-            values.append(step.value)
+    def note(record: dict[str, Any]) -> None:
+        if record["history"]:
+            values.setdefault(record["place"], []).append(record["history"][-1][1])
 
-    result = tc.build_coreset(source, size, p, rows=True, callback=note, **options)
-    return result, values
+    result = tc.build_coreset(source, size, p, rows=True, checkpoint=note, **options)
+    return result, values[max(values)]
 
 
 def check(result: tc.coresets.BuildResult, source: Tensor, size: int) -> None:

@@ -7,13 +7,13 @@ from torch import Tensor
 import torchcoreset as tc
 from tests.data import CLOUDS, cloud, normal, seeded
 from torchcoreset.coresets.start import bisection
-from torchcoreset.coresets.start.bisection import bisected, leaf_means
+from torchcoreset.coresets.start.bisection import leaf_means
 
 
-def leaves(y: Tensor, n: int, most: int = 1, *, seed: int = 0) -> list[Tensor]:
+def leaves(y: Tensor, n: int, *, seed: int = 0) -> list[Tensor]:
     """Indices of the samples of each leaf."""
-    parts = bisected(y, n, most, seeded(seed))
-    return [leaf for index, sizes in parts for leaf in index.split(sizes)]
+    index, sizes = bisection.leaves(y, n, seeded(seed))
+    return list(index.split(sizes))
 
 
 def means(y: Tensor, n: int, *, seed: int = 0) -> Tensor:
@@ -24,22 +24,11 @@ def means(y: Tensor, n: int, *, seed: int = 0) -> Tensor:
 @pytest.mark.parametrize("n", [1, 2, 7, 64, 299, 300])
 def test_every_sample_is_in_one_leaf_of_its_share(kind: str, n: int) -> None:
     y = cloud(kind)
-    found = leaves(y, n, 16)
+    found = leaves(y, n)
     assert len(found) == n
     assert torch.equal(torch.cat(found).sort().values, torch.arange(300))
     # Every cut rounds to whole samples, at most by half a sample for all points of a part.
     assert all(300 // n - 1 <= len(leaf) <= 300 // n + 2 for leaf in found)
-
-
-@pytest.mark.parametrize("most", [1, 5, 32, 100])
-def test_parts_have_no_more_points_than_asked(most: int) -> None:
-    y = normal(1000, 2)
-    parts = list(bisected(y, 100, most, seeded()))
-    assert all(len(sizes) <= most and sum(sizes) == len(index) for index, sizes in parts)
-    assert all(abs(len(index) - 10 * len(sizes)) <= 1 for index, sizes in parts)
-    if most < 100:  # parts are halved only where they have to be
-        assert sum(len(sizes) for _, sizes in parts) == 100
-        assert max(len(sizes) for _, sizes in parts) > most / 2
 
 
 def test_clusters_are_cut_apart() -> None:
@@ -86,7 +75,6 @@ def test_any_scale_gives_the_same_leaves(scale: float) -> None:
 def test_equal_samples_are_halved() -> None:
     y = torch.ones(64, 3)
     assert [len(leaf) for leaf in leaves(y, 32)] == [2] * 32
-    assert max(len(sizes) for _, sizes in bisected(y, 32, 8, seeded())) == 8
 
 
 def test_the_generator_alone_decides() -> None:

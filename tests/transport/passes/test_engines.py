@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import torchcoreset as tc
+from tests.data import seeded
 from torchcoreset.transport import as_cost
 from torchcoreset.transport.passes import choose
 from torchcoreset.transport.passes.choose import make_engine
@@ -122,6 +123,27 @@ def test_compiled_lists_are_those_of_dense(p: float, dtype: torch.dtype, monkeyp
     assert torch.equal(ours[1], theirs[1])
     largest = float((problem.x.norm(dim=1).max() + problem.y.norm(dim=1).max()) ** p)
     torch.testing.assert_close(ours[2], theirs[2], rtol=0, atol=16 * torch.finfo(dtype).eps * largest)
+
+
+@pytest.mark.parametrize("engine", ["compiled", "dense"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("p", [1.0, 2.0])
+@pytest.mark.parametrize(("n", "m", "d"), [*SHAPES, (40, 60, 7), (40, 60, 31)])
+def test_moments_are_those_of_the_smoothed_plan(
+    p: float, n: int, m: int, d: int, dtype: torch.dtype, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiled, "PART", 48)
+    problem = some_problem(p, n, m, d, dtype)
+    v = 0.3 * torch.randn(n, dtype=torch.float64, generator=seeded())
+    sums, mean = make_engine(problem, engine).moments(v, 0.5)
+    costs = torch.cdist(problem.y.double(), problem.x.double()) ** p
+    plan = problem.a[:, None] * ((v - costs) / 0.5 + problem.b.log()).softmax(1)
+    rows = torch.cat((problem.y.double(), torch.ones(m, 1)), 1)
+    near = {"rtol": 0, "atol": 1e-12 if dtype == torch.float64 else 3e-4}
+    torch.testing.assert_close(sums, plan.t() @ rows, **near)
+    height = v + problem.b.log() * 0.5
+    nearest = max(0.0, float(problem.a @ (costs - height).amin(1) + plan.sum(0) @ height))
+    assert mean == pytest.approx(nearest, rel=1e-12 if dtype == torch.float64 else 1e-4)
 
 
 def test_of_equal_points_the_first_is_nearest() -> None:

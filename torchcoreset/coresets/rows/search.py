@@ -13,7 +13,7 @@ swaps.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ from torch import Generator, Tensor
 
 from ...deterministic import column_medians
 from ...tensors import normalised
-from ...transport import Cost, Transport, as_cost
+from ...transport import Cost, Coupling, Status, Transport, as_cost
 from ..algorithms import Objective
 from .assignment import assign
 from .eligible import Eligible
@@ -52,12 +52,23 @@ class State:
     found: Transport | None = field(default=None, repr=False)  # of these rows; None where it has to be solved
 
     def record(self) -> dict[str, Any]:
-        """The state without the transport, for a run that is resumed later."""
-        return {name: value for name, value in vars(self).items() if name != "found"}
+        """The whole state, for a run that is resumed later: another plan of the same value would lead elsewhere."""
+        return {**vars(self), "found": None if self.found is None else _recorded(self.found)}
 
     def resumed(self, record: Mapping[str, Any]) -> State:
-        """The state of a record."""
-        return State(**record)
+        """The state of a record; those of version 0.2 have no transport."""
+        found = record.get("found")
+        return State(**{**record, "found": None if found is None else _of_record(found)})
+
+
+def _recorded(found: Transport) -> dict[str, Any]:
+    values = {field.name: getattr(found, field.name) for field in fields(found)}
+    plan = {field.name: getattr(found.plan, field.name) for field in fields(found.plan)}
+    return {**values, "plan": plan, "status": found.status.value}
+
+
+def _of_record(record: Mapping[str, Any]) -> Transport:
+    return Transport(**{**record, "plan": Coupling(**record["plan"]), "status": Status(record["status"])})
 
 
 def init(points: Tensor, samples: Tensor, eligible: Eligible, p: float | Cost) -> State:

@@ -1,4 +1,4 @@
-"""Starting points of a build: drawn (`draw`), annealed (`blocks`), arranged by weight, or the best (`restarts`)."""
+"""Starting points of a build: drawn (`draw`), cut (`bisection`), annealed, arranged, or the best (`restarts`)."""
 
 from ...names import Init
 from .draw import check_size, pool_size, repeat_to, separated, start_points

@@ -1,7 +1,7 @@
 """Starting points by deterministic annealing: points move by a smoothed plan while its smoothing decreases slowly.
 
-    x (n, d) points, b (n,) their weights      y (m, d) samples, a (m,) theirs      v (n,) potential      c cost
-    eta smoothing      pi (m, n) plan, pi_ki = a_k softmax_i((v_i - c_ki) / eta + log b_i)
+    x (n, d) points, b (n,) their weights      y (m, d) samples      v (n,) potential      c cost
+    eta smoothing      pi (m, n) plan, pi_ki = softmax_i((v_i - c_ki) / eta + log b_i) / m
 
 Each step moves every point to x_i = sum_k w_ki y_k / sum_k w_ki, w = pi times `Cost.weight`, and raises the potential
 of points that received too little, v_i += eta log(b_i / q_i), q the mass received, by at most RISE eta: where a point
@@ -23,15 +23,19 @@ import torch
 from torch import Generator, Tensor
 
 from ...deterministic import column_medians
-from ...transport import Cost, as_cost
-from ...transport.passes import chunk_elements, exponential_
+from ...transport import Cost, Problem, as_cost
+from ...transport.passes import Engine, chunk_elements, exponential_, make_engine
+from .bisection import leaf_means, leaves
 
-STEPS = 60  # measured: 30 end 0.5 % higher in the plane, 120 end 0.1 % lower there and no lower on tables
+STEPS = 60  # measured with 1,000 points: 40 end 0.1 to 0.7 % higher, 30 from 0.1 to 1 %
+STEPS_OF_MANY = 40  # of more than MANY_POINTS, where steps take up to half of a build
+MANY_POINTS = 200
 FIRST_ETA = 0.5  # in mean costs to the nearest point; from a larger one all points meet in one
 LAST_ETA = 0.05  # in the same unit
 # Etas by which a potential may rise in a step; more is cut off. Measured on sets of clusters with 6 samples a point,
 # W_2^2 over that of the random points a start came from: 1.0 with 0.1 to 0.5, 1.3 with 1, 1.7 without a limit.
 RISE = 0.2
+FEWEST = 5  # samples a point below which points stay where they are
 LEAST_MASS = 1e-3  # of a point of free mass, in mean masses; a point without any would never get any again
 MANY = 64  # dimensions beyond which it is made in FEW
 FEW = 48  # measured with 200 and 784 dimensions: W_2^2 ends between 0.2 % lower and 0.05 % higher than with all
@@ -40,12 +44,28 @@ NOISE = 1e-3  # of a step, in mean distances to the nearest point: separates poi
 Bounds = tuple[float, float]  # of a mass
 
 
+def annealed_means(y: Tensor, n: int, cost: Cost, generator: Generator) -> Tensor:
+    """Points (n, d) of equal weights for equally weighted samples y (m, d), n <= m, in their dtype.
+
+    They are annealed from the means of the leaves of a balanced bisection. With fewer than FEWEST samples a point there
+    is nothing to smooth, and these means are returned.
+    """
+    few, basis, mean = few_dimensions(y, generator)
+    index, sizes = leaves(few, n, generator)
+    if len(y) < FEWEST * n:
+        return leaf_means(y[index], sizes)
+    z = leaf_means(few[index], sizes)
+    b = z.new_full((n,), 1 / n, dtype=torch.float64)
+    z = _annealed(z, b, few, cost, generator, None, STEPS_OF_MANY if n > MANY_POINTS else STEPS)
+    return z if basis is None else lifted(z, few, y, basis, mean, cost)
+
+
 def deterministic_annealing(x: Tensor, b: Tensor, y: Tensor, p: float | Cost, generator: Generator) -> Tensor:
     """Starting points improved from x (n, d), for equally weighted samples y (m, d) in the dtype of x.
 
     Points of weight zero do not move, and none do if every sample lies on a point. The generator is for the noise.
     """
-    return _on_all_samples(x, b, y, as_cost(p), generator, None)
+    return _in_few_dimensions(x, b, y, as_cost(p), generator, None)
 
 
 def mass_constrained_annealing(
@@ -57,17 +77,16 @@ def mass_constrained_annealing(
 
     Source: mass-constrained annealing: Rose (1998), section III; here with bounds.
     """
-    return _on_all_samples(x, b.sign(), y, as_cost(p), generator, bounds)
+    return _in_few_dimensions(x, b.sign(), y, as_cost(p), generator, bounds)
 
 
-def _on_all_samples(x: Tensor, b: Tensor, y: Tensor, cost: Cost, generator: Generator, bounds: Bounds | None) -> Tensor:
-    """One block of all points of positive weight and all samples, in few dimensions where there are many."""
+def _in_few_dimensions(
+    x: Tensor, b: Tensor, y: Tensor, cost: Cost, generator: Generator, bounds: Bounds | None
+) -> Tensor:
     few, basis, mean = few_dimensions(y, generator)
     used = b > 0
     z = x[used] if basis is None else (x[used] - mean) @ basis
-    shift = column_medians(z)
-    a = x.new_full((1, len(y)), 1 / len(y), dtype=torch.float64)
-    z = annealed_blocks((z - shift)[None], b[used][None], (few - shift)[None], a, cost, generator, bounds)[0] + shift
+    z = _annealed(z, b[used], few, cost, generator, bounds, STEPS)
     result = x.clone()
     result[used] = z if basis is None else lifted(z, few, y, basis, mean, cost)
     return result
@@ -98,88 +117,63 @@ def lifted(z: Tensor, few: Tensor, y: Tensor, basis: Tensor, mean: Tensor, cost:
     return torch.where(count[:, None] > 0, centres / count.clamp(min=1)[:, None], z @ basis.t() + mean)
 
 
-def annealed_blocks(
-    x: Tensor,
-    b: Tensor,
-    y: Tensor,
-    a: Tensor,
-    cost: Cost,
-    generator: Generator,
-    bounds: Bounds | None = None,
-    steps: int = STEPS,
+def _annealed(
+    x: Tensor, b: Tensor, y: Tensor, cost: Cost, generator: Generator, bounds: Bounds | None, steps: int
 ) -> Tensor:
-    """Points x (g, n, d), of weights b (g, n), of g blocks, moved by the samples y (g, m, d), a (g, m), of each.
-
-    Points and samples of weight zero fill smaller blocks up. A block in which every sample lies on a point stays.
-    """
-    n = b.shape[1]
-    used = b > 0
-    z, v, log_b = x, torch.zeros_like(b), b.log()
-    samples = _chunks(x, y, a)
-    nearest = torch.stack([_nearest(_costs(z, rows, cost), used, weighted) for rows, weighted in samples]).sum(0)
-    moves = (nearest > 0)[:, :, None]
-    lowest = torch.finfo(x.dtype).tiny  # of eta, where every sample lies on a point
+    """Points x (n, d) of weights b (n,), all positive, moved by the samples y (m, d)."""
+    n, shift = len(x), column_medians(x)
+    z, y = x - shift, y - shift
+    a = b.new_full((len(y),), 1 / len(y))
+    v, log_b = torch.zeros_like(b), b.log()
+    smoothed = _smoothed if cost.mean_is_best and cost.by_products else _reweighted
+    nearest = _engine(z, b, y, a, cost).hard(v).mean
     for step in range(steps):
-        eta = FIRST_ETA * (LAST_ETA / FIRST_ETA) ** (step / steps) * nearest.clamp(min=lowest)
-        centres, mass, nearest = _smoothed(z, v + eta * log_b, samples, used, cost, eta)
+        if not nearest > 0:
+            return z + shift if step else x
+        eta = FIRST_ETA * (LAST_ETA / FIRST_ETA) ** (step / steps) * nearest
+        centres, mass, nearest = smoothed(z, v, log_b, y, a, cost, eta)
         if bounds is not None:
             low, high = (bound / n for bound in bounds)
             log_b = mass.clamp(max(low, LEAST_MASS / n), max(high, LEAST_MASS / n)).log()
-        v = torch.where(used, v + eta * (log_b - mass.log()).clamp(max=RISE), 0.0)
+        v += eta * (log_b - mass.log()).clamp(max=RISE)
         if bounds is not None:
             v = torch.where((low <= mass) & (mass <= high), 0.0, v)  # a point that may keep its mass has no price
         noise = torch.randn(z.shape, generator=generator, dtype=torch.float64, device=generator.device)
-        z = (centres + (NOISE * cost.root(nearest))[:, :, None] * noise.to(centres)).to(x.dtype)
-    return torch.where(moves, z, x)
+        z = (centres + (NOISE * cost.root(nearest)) * noise.to(centres)).to(x.dtype)
+    return z + shift
 
 
-def _chunks(x: Tensor, y: Tensor, a: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Samples (g, rows, d), and (g, rows, d + 1) times their weights, with these in the last column."""
-    weights = a[:, :, None].to(y.dtype)
-    rows = max(16, chunk_elements(x.device) // (x.shape[0] * x.shape[1]))
-    chunks = (torch.split(tensor, rows, 1) for tensor in (y, torch.cat((y * weights, weights), 2)))
-    return list(zip(*chunks, strict=True))
+def _engine(x: Tensor, b: Tensor, y: Tensor, a: Tensor, cost: Cost) -> Engine:
+    return make_engine(Problem(x=x, b=b, y=y, a=a, equal=True, cost=cost), "auto")
 
 
 def _smoothed(
-    x: Tensor, height: Tensor, samples: list[tuple[Tensor, Tensor]], used: Tensor, cost: Cost, eta: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Centres (g, n, d) and mass (g, n) of the smoothed cells, and the mean cost to the nearest point (g, 1); float64.
-
-    `height` (g, n) is v + eta log b.
-    """
-    # A constant added to all heights changes nothing, and costs are rounded less beside small ones.
-    height = (height - height.where(used, 0.0).sum(1, keepdim=True) / used.sum(1, keepdim=True)).to(x.dtype)
-    parts = [_smoothed_part(x, height, *chunk, used, cost, eta) for chunk in samples]
-    sums, mass, nearest = (torch.stack(part).sum(0) for part in zip(*parts, strict=True))
-    total = sums[:, :, -1:]
-    return torch.where(total > 0, sums[:, :, :-1] / total.where(total > 0, 1.0), x.double()), mass, nearest
+    x: Tensor, v: Tensor, log_b: Tensor, y: Tensor, a: Tensor, cost: Cost, eta: float
+) -> tuple[Tensor, Tensor, float]:
+    """Means (n, d) and mass (n,) of the smoothed cells, float64, and about the mean cost to the nearest point."""
+    sums, mean = _engine(x, log_b.exp(), y, a, cost).moments(v, eta)
+    mass = sums[:, -1]
+    held = mass[:, None] > 0
+    return torch.where(held, sums[:, :-1] / torch.where(held, mass[:, None], 1.0), x.double()), mass, mean
 
 
-def _smoothed_part(
-    x: Tensor, height: Tensor, y: Tensor, weighted: Tensor, used: Tensor, cost: Cost, eta: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """What samples y (g, rows, d) add to sums (g, n, d + 1), masses (g, n) and costs to the nearest point (g, 1)."""
-    table = _costs(x, y, cost)
-    nearest = _nearest(table, used, weighted)
-    share = table - height[:, :, None]
-    share.sub_(share.amin(1, keepdim=True)).div_(eta[:, :, None].to(x.dtype))
-    exponential_(share, 1.0)  # torch's softmax takes four times as long with 50 points (measured)
-    share.div_(share.sum(1, keepdim=True))
-    if cost.mean_is_best:
-        sums = (share @ weighted).double()
-        return sums, sums[:, :, -1], nearest
-    mass = (share @ weighted[:, :, -1:])[:, :, 0].double()
-    return (share.mul_(cost.weight_from_cost(table)) @ weighted).double(), mass, nearest
-
-
-def _costs(x: Tensor, y: Tensor, cost: Cost) -> Tensor:
-    """Costs (g, n, rows): reductions over few points are fastest down the columns."""
-    return cost.pairwise(x[0], y[0])[None] if len(x) == 1 else cost.pairwise(x, y)
-
-
-def _nearest(table: Tensor, used: Tensor, weighted: Tensor) -> Tensor:
-    """Cost (g, 1) of these samples to the nearest points, times their weights, float64."""
-    if len(table) > 1:  # other points fill blocks up
-        table = table.masked_fill(~used[:, :, None], torch.inf)
-    return (table.amin(1).double() * weighted[:, :, -1]).sum(1, keepdim=True)
+def _reweighted(
+    x: Tensor, v: Tensor, log_b: Tensor, y: Tensor, a: Tensor, cost: Cost, eta: float
+) -> tuple[Tensor, Tensor, float]:
+    """The same for costs whose best place is another than the mean."""
+    n, d = x.shape
+    total, mass, weighted = v.new_zeros(n), v.new_zeros(n), v.new_zeros(n, d)
+    nearest = v.new_zeros(())
+    height = (v - v.mean() + log_b * eta).to(x.dtype)[:, None]
+    for block in torch.split(y, max(16, chunk_elements(x.device) // n)):
+        table = cost.pairwise(x, block)  # (n, rows): reductions over few points are fastest down the columns
+        nearest += table.amin(0).sum(dtype=torch.float64)
+        share = table - height
+        exponential_(share.sub_(share.amin(0)), eta)
+        share.div_(share.sum(0))
+        mass += share.sum(1)
+        share *= cost.weight_from_cost(table)
+        total += share.sum(1)
+        weighted += share @ block
+    centres = torch.where(total[:, None] > 0, weighted / total.where(total > 0, 1.0)[:, None], x.double())
+    return centres, mass / len(y), float(nearest) / len(y)

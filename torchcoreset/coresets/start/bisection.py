@@ -36,18 +36,14 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def bisected(y: Tensor, n: int, most: int, generator: Generator) -> Iterator[tuple[Tensor, list[int]]]:
-    """Parts of samples y (m, d) for n <= m points, of at most `most` points each.
+def leaves(y: Tensor, n: int, generator: Generator) -> tuple[Tensor, list[int]]:
+    """Leaves of samples y (m, d) for n <= m points: indices of their samples, one leaf after the other, and sizes.
 
-    Yields the indices of a part's samples, (m_i,) int64 on the CPU, leaf after leaf; and the sizes of its leaves, as
-    many as it has points. Every sample is in one leaf, and no leaf is empty.
+    The indices are (m,) int64, on the device of the samples. Every sample is in one leaf, and no leaf is empty.
     """
     w = torch.randn(max(1, n - 1), y.shape[1], generator=generator, dtype=torch.float64, device=generator.device)
-    directions = iter(w.cpu().numpy())
-    rows = _unit(y)
-    for part, k in _parts(rows, n, most, directions):
-        leaves = [part[leaf] for leaf, _ in _parts(rows[part], k, 1, directions)]
-        yield torch.from_numpy(np.concatenate(leaves)), [len(leaf) for leaf in leaves]
+    found = list(_leaves(_unit(y), n, iter(w.cpu().numpy())))
+    return torch.from_numpy(np.concatenate(found)).to(y.device), [len(leaf) for leaf in found]
 
 
 def leaf_means(y: Tensor, sizes: list[int]) -> Tensor:
@@ -64,14 +60,14 @@ def _unit(y: Tensor) -> Floats:
     return unit
 
 
-def _parts(y: Floats, n: int, most: int, directions: Iterator[Floats]) -> Iterator[tuple[Ints, int]]:
-    """Indices (m_i,) of the samples of each part, and its number of points, at most `most`."""
+def _leaves(y: Floats, n: int, directions: Iterator[Floats]) -> Iterator[Ints]:
+    """Indices (m_i,) of the samples of each leaf."""
     deep = LEVELS * math.log2(n) if n > 1 else 0
     stack = [(y, np.arange(len(y)), n, 0)]
     while stack:
         y, index, k, level = stack.pop()
-        if k <= most:
-            yield index, k
+        if k == 1:
+            yield index
             continue
         order, end, first = _cut(y, k, max(1, k // 4) if level > deep else 1, next(directions))
         y, index = y[order], index[order]

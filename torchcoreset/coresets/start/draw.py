@@ -14,9 +14,8 @@ from ...sources import Source
 from ...tensors import check_count, check_finite, check_name, normalised
 from ...transport import Cost, as_cost, as_marginals, is_choice
 from ...transport.passes import chunk_elements
-from .annealing import deterministic_annealing, mass_constrained_annealing
+from .annealing import FEWEST, annealed_means, deterministic_annealing, mass_constrained_annealing
 from .arrangement import differ, order_on_line, placed
-from .blocks import FEWEST, points_in_blocks
 
 POOL = 20  # samples per point from which k-means++ chooses
 ANNEALED = 500  # samples per point on which random points are annealed, up to ANNEALED_ELEMENTS
@@ -84,7 +83,7 @@ def pool_size(size: int) -> int:
 def annealed(pool: Tensor, size: int, p: float | Cost, generator: Generator, weights: Any) -> Tensor:
     """Points annealed on rows of pool (m, d); on the line the quantiles, which are nearly optimal.
 
-    Points of equal weights are annealed in blocks, from a balanced bisection. Others begin at random rows: unequal
+    Points of equal weights begin at the means of a balanced bisection, others at random rows: unequal
     weights are arranged so that heavy points lie where the pool is dense; weights that the plan chooses are annealed
     too. With fewer than FEWEST rows per point none are annealed: those of equal or chosen weights stay at the means of
     the bisection, others at random rows.
@@ -103,13 +102,13 @@ def annealed(pool: Tensor, size: int, p: float | Cost, generator: Generator, wei
     few = len(pool) < FEWEST * size
     used = b > 0
     can_bisect = not differ(b) and as_cost(p).by_products and int(used.sum()) < len(pool)
-    in_blocks = can_bisect and (few or marginals is None)
-    if few and not in_blocks:
+    from_means = can_bisect and (few or marginals is None)
+    if few and not from_means:
         return points
     points = points.to(torch.promote_types(points.dtype, torch.float32))
     pool = pool.to(points)
-    if in_blocks:
-        points[used] = points_in_blocks(pool, int(used.sum()), p, generator)
+    if from_means:
+        points[used] = annealed_means(pool, int(used.sum()), as_cost(p), generator)
         return points
     if marginals is not None:
         low, high = (float(bound[0]) * size for bound in (marginals.low, marginals.high))

@@ -56,10 +56,7 @@ class Cost(ABC):
 
     @abstractmethod
     def pairwise(self, y: Tensor, x: Tensor) -> Tensor:
-        """Costs between all rows of y (m, d) and of x (n, d), shape (m, n), by one matrix product.
-
-        Where the cost is `by_products`, of blocks too: y (g, m, d) and x (g, n, d) give (g, m, n).
-        """
+        """Costs between all rows of y (m, d) and of x (n, d), shape (m, n), by one matrix product."""
 
     @abstractmethod
     def pairwise_exact(self, y: Tensor, x: Tensor) -> Tensor:

@@ -38,12 +38,8 @@ class EuclideanPower(Cost):
         return DISTANCE
 
     def pairwise(self, y: Tensor, x: Tensor) -> Tensor:
-        x2, y2 = (x * x).sum(-1), (y * y).sum(-1, keepdim=True)
-        if y.dim() == 2:
-            square = torch.addmm(x2, y, x.t(), alpha=-2)
-        else:
-            square = torch.baddbmm(x2[:, None], y, x.mT, alpha=-2)
-        return self._from_square_(square.add_(y2).clamp_(min=0))
+        square = torch.addmm((x * x).sum(1), y, x.t(), alpha=-2).add_((y * y).sum(1, keepdim=True)).clamp_(min=0)
+        return self._from_square_(square)
 
     def pairwise_exact(self, y: Tensor, x: Tensor) -> Tensor:
         distance = torch.cdist(y, x, compute_mode="donot_use_mm_for_euclid_dist")

@@ -152,6 +152,19 @@ class DenseEngine(Engine):
             totals.append(total)
         return SoftSums(minimum, largest_share, mass, lambda: self._gram(undecided(torch.cat(totals)), v, eta))
 
+    def _moments(self, height: Tensor, eta: float) -> tuple[Tensor, Tensor]:
+        y, sums, found = self.problem.y, height.new_zeros(len(height), self.problem.y.shape[1] + 1), []
+        for samples in self._blocks():
+            share, lowest, total = self._shares(samples, height, eta)
+            weight = (self.problem.a[samples] / total)[:, None].to(share.dtype)
+            sums += share @ torch.cat((y[samples] * weight, weight), 1)
+            found.append(lowest.double())
+        return sums, self._with_squares(torch.cat(found))
+
+    def _with_squares(self, lowest: Tensor) -> Tensor:
+        """The lowest c - v of each sample, (m,) float64, with |y|^2 where the cost omits it."""
+        return lowest + self._y2.double() if self.problem.cost.omits_square else lowest
+
     def _gram(self, samples: Tensor, v: Tensor, eta: float) -> Tensor:
         """sum_k a_k chi_ki chi_kj over the samples with these indices, (n, n) float64."""
         gram = self.problem.b.new_zeros(len(v), len(v))

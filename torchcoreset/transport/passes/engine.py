@@ -296,6 +296,23 @@ class Engine(SoftEngine):
         offset = v.mean()
         return self._softmins(v - offset, eta) - offset
 
+    def moments(self, v: Tensor, eta: float) -> tuple[Tensor, float]:
+        """Mass and mean of the smoothed cells, and about the mean cost: that of the nearest points in c - v.
+
+        Sums of a (y, 1) over the samples times the share of each point, (n, d + 1) float64; and the cost, were the mass
+        of the nearest points that of the smoothed cells.
+        """
+        self._count()
+        height = v + self.problem.b.log() * eta
+        height -= height.mean()  # digits would go to an offset
+        sums, lowest = self._moments(height, eta)
+        sums, minimum = self.total(sums, self.problem.a @ lowest)
+        return sums, max(0.0, float(minimum + sums[:, -1] @ height))
+
+    @abstractmethod
+    def _moments(self, height: Tensor, eta: float) -> tuple[Tensor, Tensor]:
+        """The sums over the samples here, and the lowest c - height of each, (m,) float64."""
+
     @abstractmethod
     def lists(self, v: Tensor, within: Tensor, supply: Tensor) -> Entries:
         """Of each sample the points whose c - v is within a distance (m,) of that of the nearest.

@@ -29,7 +29,7 @@ Found = TypeVar("Found")
 ARGUMENTS = {
     "two_nearest": "nnnn" + 8 * "*",
     "soft": "nnnnnx" + 10 * "*",
-    "squares": "nn" + 4 * "*",
+    "moments": "nnnnnxn" + 9 * "*",
     "lists": "nnnnnn" + 12 * "*" + ">n",
 }
 BLOCK = 64  # bytes, at most, of one coordinate of a block of samples: of two vectors
@@ -77,7 +77,7 @@ class CompiledEngine(FusedEngine):
 
         def run(some: slice, *arrays: Any, more: tuple[int, ...] = ()) -> Any:
             rows = y[some]
-            room = x.new_empty(sum(x.shape) * BLOCK // x.element_size())
+            room = x.new_empty((len(x) + 2 * x.shape[1] + BLOCK) * BLOCK // x.element_size())
             return call(
                 compiled, len(x), len(rows), x.shape[1], self._root, *numbers, *more,
                 x, x2, v, rows, y2[some], room, *arrays,
@@ -103,10 +103,23 @@ class CompiledEngine(FusedEngine):
         mass = torch.zeros_like(self.problem.b)
         for held in self._in_parts(work):
             mass += held
-        completed = lowest.double()
-        if self.problem.cost.omits_square:
-            completed += self._y2.double()
-        return completed, total, mass
+        return self._with_squares(lowest.double()), total, mass
+
+    def _moments(self, height: Tensor, eta: float) -> tuple[Tensor, Tensor]:
+        y, a, n, d = self.problem.y, self.problem.a.contiguous(), *self.problem.x.shape
+        lanes = widest() // y.element_size()
+        row = -(-(d + 1) // lanes) * lanes
+        run, lowest = self._pass("moments", height, n, 1 / (eta * math.log(2)), row), y.new_empty(len(y))
+
+        def work(part: slice) -> Tensor:
+            sums = a.new_empty(n, row)
+            run(part, lowest[part], a[part], sums)
+            return sums
+
+        sums = torch.zeros_like(height)[:, None]
+        for held in self._in_parts(work):
+            sums = sums + held
+        return sums[:, : d + 1], self._with_squares(lowest.double())
 
     def _listed(self, v: Tensor, within: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         y, n = self.problem.y, len(v)

@@ -38,6 +38,7 @@ typedef int64_t Int;
 
 enum { VECTORS = 2 };  /* of samples, and */
 enum { POINTS = 4 };   /* points whose products are summed at once: what fits into 16 registers */
+enum { ROW_VECTORS = 4 }; /* of a row that are summed at once */
 enum { TERMS = 14 };   /* of the series of 2^x about 0: (log 2 / 2)^14 / 14! is 4e-18 */
 
 static const double LOWEST_POWER = -46; /* as in engine.py: 2 to this is nothing, and its square still a normal float */
@@ -247,47 +248,53 @@ INLINE void NAME(keep_block)(const Pass *p, const REAL *table, const Vector *squ
     }
 }
 
-/* Of each sample the least c - v, `lowest` (m), and the sum `total` (m) over the points of exp((lowest - (c - v)) / eta),
-`rate` being 1 / (eta log 2); of each of the `used` points that are not there to fill up `mass`, the sum over the samples
-of weight times its part of the total.
-`work` holds (d + n) WIDTH numbers. */
-EXPORT void NAME(soft)(Int n, Int m, Int d, Int root, Int used, double rate, const REAL *x, const REAL *x2,
-                       const REAL *v, const REAL *y, const REAL *y2, REAL *work, REAL *lowest, REAL *total,
-                       const double *weight, double *mass) {
-    Pass p = {n, m, d, root, x, x2, v, y, y2};
+/* c - v of all points and a block of samples, `kept` (n, WIDTH), and the least of each sample. */
+INLINE void NAME(keep)(const Pass *p, Int start, REAL *table, Vector *kept, Vector *lowest) {
+    Vector squares[VECTORS];
+    NAME(load)(p, start, table);
+    NAME(load_squares)(p, start, squares);
+    if (p->root)
+        NAME(keep_block)(p, table, squares, 1, kept, lowest);
+    else
+        NAME(keep_block)(p, table, squares, 0, kept, lowest);
+}
+
+/* exp((lowest - (c - v)) / eta) for a block of samples, in place, and the sums of these. */
+INLINE void NAME(exponentials)(Int used, Vector *kept, const Vector *lowest, REAL rate, Vector *sum) {
     REAL series[TERMS];
-    Vector *kept = (Vector *)(work + d * WIDTH);
     double term = 1;
     for (Int k = 0; k < TERMS; k++) {
         series[k] = (REAL)term;
         term *= 0.693147180559945309417 / (k + 1);
     }
+    for (Int a = 0; a < VECTORS; a++)
+        sum[a] = NAME(all)(0);
+    for (Int i = 0; i < used; i++)
+        for (Int a = 0; a < VECTORS; a++) {
+            Vector z = (lowest[a] - kept[i * VECTORS + a]) * rate;
+            Vector share = NAME(power)(NAME(larger)(z, NAME(all)((REAL)LOWEST_POWER)), series);
+            sum[a] += share;
+            kept[i * VECTORS + a] = share;
+        }
+}
+
+/* Of each sample the least c - v, `lowest` (m), and the sum `total` (m) over the points of exp((lowest - (c - v)) / eta),
+`rate` being 1 / (eta log 2); of each of the `used` points that are not there to fill up `mass`, the sum over the samples
+of weight times its part of the total. `work` holds (d + n) WIDTH numbers. */
+EXPORT void NAME(soft)(Int n, Int m, Int d, Int root, Int used, double rate, const REAL *x, const REAL *x2,
+                       const REAL *v, const REAL *y, const REAL *y2, REAL *work, REAL *lowest, REAL *total,
+                       const double *weight, double *mass) {
+    Pass p = {n, m, d, root, x, x2, v, y, y2};
+    Vector *kept = (Vector *)(work + d * WIDTH);
     memset(mass, 0, sizeof(double) * used);
     for (Int start = 0; start < m; start += WIDTH) {
-        Vector squares[VECTORS], least[VECTORS], sum[VECTORS], part[VECTORS] = {{0}};
-        NAME(load)(&p, start, work);
-        NAME(load_squares)(&p, start, squares);
-        if (root)
-            NAME(keep_block)(&p, work, squares, 1, kept, least);
-        else
-            NAME(keep_block)(&p, work, squares, 0, kept, least);
-        for (Int a = 0; a < VECTORS; a++)
-            sum[a] = NAME(all)(0);
-        for (Int i = 0; i < used; i++)
-            for (Int a = 0; a < VECTORS; a++) {
-                Vector z = (least[a] - kept[i * VECTORS + a]) * (REAL)rate;
-                Vector share = NAME(power)(NAME(larger)(z, NAME(all)((REAL)LOWEST_POWER)), series);
-                sum[a] += share;
-                kept[i * VECTORS + a] = share;
-            }
-        for (Int s = 0; s < WIDTH; s++) {
-            Int inside = start + s < m;
-            REAL whole = sum[s / LANES][s % LANES];
-            part[s / LANES][s % LANES] = inside ? (REAL)(weight[start + s] / whole) : 0;
-            if (inside) {
-                lowest[start + s] = least[s / LANES][s % LANES];
-                total[start + s] = whole;
-            }
+        Vector least[VECTORS], sum[VECTORS], part[VECTORS] = {{0}};
+        NAME(keep)(&p, start, work, kept, least);
+        NAME(exponentials)(used, kept, least, (REAL)rate, sum);
+        for (Int s = 0; s < WIDTH && start + s < m; s++) {
+            lowest[start + s] = least[s / LANES][s % LANES];
+            total[start + s] = sum[s / LANES][s % LANES];
+            part[s / LANES][s % LANES] = (REAL)(weight[start + s] / total[start + s]);
         }
         for (Int i = 0; i < used; i++) {
             Vector held = kept[i * VECTORS] * part[0];
@@ -295,6 +302,55 @@ EXPORT void NAME(soft)(Int n, Int m, Int d, Int root, Int used, double rate, con
                 held += kept[i * VECTORS + a] * part[a];
             mass[i] += NAME(sum)(held);
         }
+    }
+}
+
+/* Adds to `sums` (used, row) of doubles, in `count` vectors from `first` on, the rows of a block's samples (WIDTH, row)
+times what points have of them. */
+INLINE void NAME(add_rows)(Int used, Int row, Int first, Int count, const REAL *share, const REAL *rows, double *sums) {
+    for (Int i = 0; i < used; i++) {
+        Vector sum[ROW_VECTORS];
+        for (Int c = 0; c < count; c++)
+            sum[c] = NAME(all)(0);
+        for (Int s = 0; s < WIDTH; s++)
+            for (Int c = 0; c < count; c++)
+                sum[c] += share[i * WIDTH + s] * *(const Vector *)(rows + s * row + first + c * LANES);
+        REAL held[ROW_VECTORS * LANES];
+        memcpy(held, sum, sizeof(Vector) * count);
+        double *to = sums + i * row + first;
+#pragma omp simd
+        for (Int l = 0; l < count * LANES; l++)
+            to[l] += held[l];
+    }
+}
+
+/* The same, but for masses: `sums` (used, row) of doubles holds for each point the samples times what it has of their
+weights, and these weights; row is d + 1, rounded up to vectors. `work` holds (d + n + row) WIDTH numbers. */
+EXPORT void NAME(moments)(Int n, Int m, Int d, Int root, Int used, double rate, Int row, const REAL *x, const REAL *x2,
+                          const REAL *v, const REAL *y, const REAL *y2, REAL *work, REAL *lowest, const double *weight,
+                          double *sums) {
+    Pass p = {n, m, d, root, x, x2, v, y, y2};
+    Vector *kept = (Vector *)(work + d * WIDTH);
+    REAL *rows = (REAL *)(kept + n * VECTORS);
+    memset(sums, 0, sizeof(double) * used * row);
+    memset(rows, 0, sizeof(REAL) * WIDTH * row);
+    for (Int start = 0; start < m; start += WIDTH) {
+        Int samples = m - start < WIDTH ? m - start : WIDTH;
+        Vector least[VECTORS], sum[VECTORS];
+        NAME(keep)(&p, start, work, kept, least);
+        NAME(exponentials)(used, kept, least, (REAL)rate, sum);
+        memcpy(lowest + start, least, sizeof(REAL) * samples);
+        for (Int s = 0; s < WIDTH; s++) {
+            REAL part = s < samples ? (REAL)(weight[start + s] / sum[s / LANES][s % LANES]) : 0;
+            for (Int k = 0; k < d; k++)
+                rows[s * row + k] = s < samples ? part * y[(start + s) * d + k] : 0;
+            rows[s * row + d] = part;
+        }
+        Int first = 0;
+        for (; first + ROW_VECTORS * LANES <= row; first += ROW_VECTORS * LANES)
+            NAME(add_rows)(used, row, first, ROW_VECTORS, (const REAL *)kept, rows, sums);
+        for (; first < row; first += LANES)
+            NAME(add_rows)(used, row, first, 1, (const REAL *)kept, rows, sums);
     }
 }
 
@@ -310,14 +366,9 @@ EXPORT Int NAME(lists)(Int n, Int m, Int d, Int root, Int used, Int room, const 
     Int filled = 0;
     for (Int start = 0; start < m; start += WIDTH) {
         Int samples = m - start < WIDTH ? m - start : WIDTH, number = 0, place[WIDTH];
-        Vector squares[VECTORS], bound[VECTORS];
+        Vector bound[VECTORS];
         Mask counted[VECTORS] = {{0}};
-        NAME(load)(&p, start, work);
-        NAME(load_squares)(&p, start, squares);
-        if (root)
-            NAME(keep_block)(&p, work, squares, 1, kept, bound);
-        else
-            NAME(keep_block)(&p, work, squares, 0, kept, bound);
+        NAME(keep)(&p, start, work, kept, bound);
         REAL limit[WIDTH];
         memcpy(limit, bound, sizeof limit);
         memcpy(lowest + start, limit, sizeof(REAL) * samples);
