@@ -15,6 +15,7 @@ from ..html import card, draw_interval
 from ..tensors import described
 from .labels import whole_labels
 
+LEVEL = 1e-9  # of the largest transform, below which it is 0 but for rounding
 NUMBERS = 1 << 16  # in the rows that a block of entries picks out: of many at once each takes ten times as long
 
 
@@ -131,13 +132,17 @@ class Transport:
         """(m,) int64: the point to which the plan sends each sample; -1 for unmatched samples.
 
         A sample that the plan splits is assigned to one of its points, such that each point gets m times its weight in
-        samples, rounded up or down, if sample weights are equal, and nearly its weight if they are not.
+        samples, rounded up or down, if sample weights are equal, and nearly its weight if they are not; so does what
+        stays unmatched.
         """
         rows, cols, mass = self.plan.rows, self.plan.cols, self.plan.mass
         point = cols.new_full((self.plan.shape[0],), -1).scatter_(0, rows, cols)
         if len(rows) == len(point) and bool((point >= 0).all()):  # no sample is split
             return point
-        labels = whole_labels(rows.cpu().numpy(), cols.cpu().numpy(), mass.cpu().numpy(), self.plan.shape)
+        # At a level of 0 it makes no difference to a sample whether it is matched.
+        level = self.transform.abs()
+        indifferent = (level <= LEVEL * level.max()).cpu().numpy() if bool((point < 0).any()) else None
+        labels = whole_labels(rows.cpu().numpy(), cols.cpu().numpy(), mass.cpu().numpy(), self.plan.shape, indifferent)
         return torch.from_numpy(labels).to(cols.device)
 
     def __repr__(self) -> str:

@@ -52,6 +52,7 @@ SMALL = 1 << 20
 # Pairs of a sample and a point up to which a flow on all is made where few corrections do not do: between clusters it
 # takes a third of the time of Newton's steps; beyond, no less (measured).
 FEW_PAIRS = 3 << 20
+FEW_NUMBERS = 1 << 22  # coordinates of samples up to which it is made: several ranks send each other all of them for it
 MOST_PAIRS = 1 << 25  # of any direct solve: 256 MiB of costs
 DIFFERENCES = 1 << 17  # coordinates times points up to which costs come from differences: 0.1 ms, and less in all
 LINE_PAIRS = 1 << 15  # pairs of a sample and a point from which a potential is looked for along a line
@@ -162,8 +163,8 @@ class Solver:
 
     def _prefers_flow(self) -> bool:
         """Whether a flow on all pairs takes no longer than Newton where that is of little use, between clusters."""
-        pairs = self.problem.count * len(self.problem.x)
-        return pairs <= FEW_PAIRS and self._may_hold_all_pairs() and not self.sorts
+        shape = (*self.problem.x.shape, self.problem.count)
+        return is_for_one_rank(shape) and self._may_hold_all_pairs() and not self.sorts
 
     def _solve_with_all_pairs(self) -> bool:
         """Balance all samples from the best potential so far, where some of them did not do.
@@ -573,6 +574,12 @@ def is_direct(n: int, m: int, warm: bool) -> bool:
     if warm:
         most = max(most, WARM_PER_POINT * n, min(SMALL_PER_POINT * n, SMALL // n))
     return m <= most and n * m <= MOST_PAIRS
+
+
+def is_for_one_rank(shape: tuple[int, int, int]) -> bool:
+    """Whether n points in d dimensions and m samples, (n, d, m), may take a flow on all pairs, as no rank can alone."""
+    n, d, m = shape
+    return n * m <= FEW_PAIRS and m * d <= FEW_NUMBERS
 
 
 def is_tiny(shape: tuple[int, int, int], cost: Cost, settings: Settings, warm: bool) -> bool:

@@ -3,8 +3,6 @@
 import pytest
 import torch
 
-import torchcoreset as tc
-from torchcoreset.transport import Cost
 from torchcoreset.transport.costs import DISTANCE, EuclideanPower, as_cost
 
 every_power = pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
@@ -21,13 +19,6 @@ def test_pairwise_is_the_power_of_the_distance(clouds, p: float) -> None:
     y, x = clouds
     expected = (y[:, None] - x).norm(dim=2) ** p
     torch.testing.assert_close(EuclideanPower(p).pairwise(y, x), expected, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("cost", [*(EuclideanPower(p) for p in (1.0, 2.0, 3.0)), tc.costs.GreatCircle().power(1.0)])
-def test_blocks_are_computed_side_by_side(clouds, cost: Cost) -> None:
-    y, x = clouds[0].view(4, 10, 5), clouds[1][:4, None] + clouds[1][None, :3]
-    expected = torch.stack([cost.pairwise(*block) for block in zip(y, x, strict=True)])
-    torch.testing.assert_close(cost.pairwise(y, x), expected, rtol=1e-12, atol=1e-12)
 
 
 @every_power

@@ -18,12 +18,13 @@ Tropp (2011), randomized range finder with one power iteration.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 from torch import Generator, Tensor
 
 from ...deterministic import column_medians
-from ...transport import Cost, Problem, as_cost
+from ...transport import Cost, Problem, as_cost, within_range
 from ...transport.passes import Engine, chunk_elements, exponential_, make_engine
 from .bisection import leaf_means, leaves
 
@@ -125,13 +126,17 @@ def _annealed(
     z, y = x - shift, y - shift
     a = b.new_full((len(y),), 1 / len(y))
     v, log_b = torch.zeros_like(b), b.log()
-    smoothed = _smoothed if cost.mean_is_best and cost.by_products else _reweighted
-    nearest = _engine(z, b, y, a, cost).hard(v).mean
+    largest = max(float(z.abs().max()), float(y.abs().max()))
+    engine = partial(_engine, y=y, a=a, cost=cost, largest=largest)
+    by_engine = cost.mean_is_best and cost.by_products
+    nearest = engine(z, b).hard(v).mean
     for step in range(steps):
         if not nearest > 0:
             return z + shift if step else x
         eta = FIRST_ETA * (LAST_ETA / FIRST_ETA) ** (step / steps) * nearest
-        centres, mass, nearest = smoothed(z, v, log_b, y, a, cost, eta)
+        centres, mass, nearest = (
+            _smoothed(engine(z, log_b.exp()), v, eta) if by_engine else _reweighted(z, v, log_b, y, cost, eta)
+        )
         if bounds is not None:
             low, high = (bound / n for bound in bounds)
             log_b = mass.clamp(max(low, LEAST_MASS / n), max(high, LEAST_MASS / n)).log()
@@ -143,23 +148,18 @@ def _annealed(
     return z + shift
 
 
-def _engine(x: Tensor, b: Tensor, y: Tensor, a: Tensor, cost: Cost) -> Engine:
-    return make_engine(Problem(x=x, b=b, y=y, a=a, equal=True, cost=cost), "auto")
+def _engine(x: Tensor, b: Tensor, *, y: Tensor, a: Tensor, cost: Cost, largest: float) -> Engine:
+    return make_engine(within_range(Problem(x=x, b=b, y=y, a=a, equal=True, cost=cost, largest=largest)), "auto")
 
 
-def _smoothed(
-    x: Tensor, v: Tensor, log_b: Tensor, y: Tensor, a: Tensor, cost: Cost, eta: float
-) -> tuple[Tensor, Tensor, float]:
+def _smoothed(engine: Engine, v: Tensor, eta: float) -> tuple[Tensor, Tensor, float]:
     """Means (n, d) and mass (n,) of the smoothed cells, float64, and about the mean cost to the nearest point."""
-    sums, mean = _engine(x, log_b.exp(), y, a, cost).moments(v, eta)
-    mass = sums[:, -1]
-    held = mass[:, None] > 0
-    return torch.where(held, sums[:, :-1] / torch.where(held, mass[:, None], 1.0), x.double()), mass, mean
+    sums, mean = engine.moments(v, eta)
+    mass = sums[:, -1:]
+    return torch.where(mass > 0, sums[:, :-1] / mass.where(mass > 0, 1.0), engine.problem.x.double()), mass[:, 0], mean
 
 
-def _reweighted(
-    x: Tensor, v: Tensor, log_b: Tensor, y: Tensor, a: Tensor, cost: Cost, eta: float
-) -> tuple[Tensor, Tensor, float]:
+def _reweighted(x: Tensor, v: Tensor, log_b: Tensor, y: Tensor, cost: Cost, eta: float) -> tuple[Tensor, Tensor, float]:
     """The same for costs whose best place is another than the mean."""
     n, d = x.shape
     total, mass, weighted = v.new_zeros(n), v.new_zeros(n), v.new_zeros(n, d)

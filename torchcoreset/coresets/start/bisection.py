@@ -48,8 +48,12 @@ def leaves(y: Tensor, n: int, generator: Generator) -> tuple[Tensor, list[int]]:
 
 def leaf_means(y: Tensor, sizes: list[int]) -> Tensor:
     """Means (n, d) of leaves of these sizes, which follow each other in y (m, d)."""
-    leaves = y.split(sizes)  # type: ignore[no-untyped-call]
-    return torch.stack([leaf[0] + (leaf - leaf[0]).mean(0) for leaf in leaves])  # exact where its samples are equal
+    # Sums of large numbers overflow; powers of two change no digit.
+    unit = torch.frexp(y.double().abs().max()).exponent.double().clamp(-1000, 1000).exp2()
+    leaves = (y.double() / unit).split(sizes)  # type: ignore[no-untyped-call]
+    # Exact where the samples of a leaf are equal.
+    means = [leaf[0] + (leaf - leaf[0]).mean(0) for leaf in leaves]
+    return (torch.stack(means) * unit).to(y.dtype)
 
 
 def _unit(y: Tensor) -> Floats:

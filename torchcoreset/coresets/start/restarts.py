@@ -6,7 +6,7 @@ is cheap; with many points the minima hardly differ, and one start is as good as
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
@@ -17,6 +17,7 @@ from ...sources import Source, as_source
 from ...tensors import check_count, check_finite, normalised
 from ...transport import FREE, Cost, as_marginals, as_table, is_choice
 from ..algorithms import Objective
+from .annealing import FEWEST
 from .arrangement import differ, placed
 from .draw import pool_size, separated, start_points
 from .relocation import descended, relocated
@@ -90,9 +91,10 @@ class Start:
         if self.restarts is None and pool.shape[1] == 1:  # every start would be the same
             return self._one(source if unequal or is_choice(b) else as_source(pool), generator)
         rows = as_source(pool)
-        value, best = min(
-            (self._after_steps(self._one(rows, generator), b, pool) for _ in range(self._count())), key=VALUE
-        )
+        starts = [self] * self._count()
+        if self.init == "annealed" and len(pool) < FEWEST * self.size:  # means of bisections are all alike
+            starts[1:] = [replace(self, init="random")] * (len(starts) - 1)
+        value, best = min((self._after_steps(start._one(rows, generator), b, pool) for start in starts), key=VALUE)
         if is_choice(b):
             return self._of_chosen_weights(value, best, b, pool, generator)
         while self.init == "annealed" and unequal:  # after the cells have moved, weights can be arranged better

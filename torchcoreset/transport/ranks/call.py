@@ -14,7 +14,7 @@ from ..dual import COARSE, LEAST_SAMPLES
 from ..passes import EngineChoice
 from ..problem import Problem, as_table, make_problem, square_with_offset, with_offset
 from ..result import Transport
-from ..solver import FINE, MOST, is_direct
+from ..solver import FINE, MOST, is_direct, is_for_one_rank
 from ..stream import Seen
 from .group import Ranks, agree, fingerprint
 from .shard import Shard, engine_on
@@ -59,8 +59,10 @@ def solve_on(
         return problem, solve(problem, engine=engine)
     n = len(problem.x)
     # As many samples as the largest subsample of n points has, or as are solved directly: on every rank.
-    few = problem.count <= max(LEAST_SAMPLES, COARSE * n, min(FINE * n, MOST)) or is_direct(
-        n, problem.count, state is not None
+    few = (
+        problem.count <= max(LEAST_SAMPLES, COARSE * n, min(FINE * n, MOST))
+        or is_direct(n, problem.count, state is not None)
+        or is_for_one_rank((*problem.x.shape, problem.count))
     )
     if few or problem.ranks.size == 1:
         return problem, problem.own_result(solve(problem.whole(), engine=engine))
