@@ -26,17 +26,18 @@ def whole_labels(
 ) -> Ints:
     """The point of each sample, (m,), from the entries of a plan (m, n); -1 of samples that do not occur in it.
 
-    Of samples that may stay unmatched as well, (m,), those with less mass than others are in part: they go to a point
-    or nowhere, so that as many stay unmatched as there is mass.
+    Where all samples with less mass than others are `indifferent` (m,), they stay unmatched in part: each goes to a
+    point or nowhere, so that as many stay unmatched as there is mass.
     """
     m, n = shape
     if indifferent is not None:
         total = np.bincount(rows, mass, m)
-        part = np.flatnonzero(indifferent & (total > 0) & (total < NEARLY * total.max()))
-        rows, cols = np.append(rows, part), np.append(cols, np.full(len(part), n))
-        mass = np.append(mass, total.max() - total[part])
-        labels = whole_labels(rows, cols, mass, (m, n + 1))
-        return np.where(labels == n, -1, labels)
+        part = np.flatnonzero((total > 0) & (total < NEARLY * total.max()))
+        if len(part) and indifferent[part].all():  # else they are lighter
+            rows, cols = np.append(rows, part), np.append(cols, np.full(len(part), n))
+            mass = np.append(mass, total.max() - total[part])
+            labels = whole_labels(rows, cols, mass, (m, n + 1))
+            return np.where(labels == n, -1, labels)
     labels = np.full(m, -1, dtype=np.int64)
     labels[rows] = cols
     split = np.bincount(rows, minlength=m)[rows] > 1

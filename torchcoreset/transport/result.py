@@ -139,9 +139,10 @@ class Transport:
         point = cols.new_full((self.plan.shape[0],), -1).scatter_(0, rows, cols)
         if len(rows) == len(point) and bool((point >= 0).all()):  # no sample is split
             return point
-        # At a level of 0 it makes no difference to a sample whether it is matched.
-        level = self.transform.abs()
-        indifferent = (level <= LEVEL * level.max()).cpu().numpy() if bool((point < 0).any()) else None
+        # Where samples may stay unmatched no transform is above 0, and at 0 it makes no difference to a sample.
+        zero = LEVEL * self.transform.abs().max()
+        trimmed = bool((point < 0).any() & (zero > 0) & (self.transform.max() <= zero))
+        indifferent = (self.transform >= -zero).cpu().numpy() if trimmed else None
         labels = whole_labels(rows.cpu().numpy(), cols.cpu().numpy(), mass.cpu().numpy(), self.plan.shape, indifferent)
         return torch.from_numpy(labels).to(cols.device)
 

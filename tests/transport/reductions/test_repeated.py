@@ -176,3 +176,11 @@ def test_a_real_table(data_dir) -> None:
     x = torch.linspace(5, 95, 10)[:, None].repeat(1, 2)
     found = tc.transport(x, y)
     check_plan(found, x, y, 2, torch.ones(len(y)).double(), torch.full((10,), 0.1, dtype=torch.float64))
+
+
+def test_light_samples_right_on_points_are_matched() -> None:
+    """Nothing may stay unmatched here, though some samples weigh nothing, and others less, at costs of zero."""
+    y = torch.arange(12, dtype=torch.float64)[:, None].expand(-1, 2)
+    weights = torch.tensor([0.0, 1, 2] * 4, dtype=torch.float64)
+    found = tc.transport(y[weights > 0], y, 2, weights[weights > 0], weights)
+    assert torch.equal(found.assignment < 0, weights == 0)
