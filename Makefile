@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(RUN) -m pytest -n auto --maxprocesses 4 --dist worksteal
 
 # What an installation compiles.
-COMPILED := $(wildcard torchcoreset/transport/*/*.c torchcoreset/transport/*/*/*.c)
+COMPILED := $(wildcard torchcoreset/transport/*.h torchcoreset/transport/*/*.c torchcoreset/transport/*/*/*.c)
 
 CACHES := .mypy_cache .pytest_cache .ruff_cache
 

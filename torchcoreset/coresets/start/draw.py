@@ -83,10 +83,10 @@ def pool_size(size: int) -> int:
 def annealed(pool: Tensor, size: int, p: float | Cost, generator: Generator, weights: Any) -> Tensor:
     """Points annealed on rows of pool (m, d); on the line the quantiles, which are nearly optimal.
 
-    Points of equal weights begin at the means of a balanced bisection, others at random rows: unequal
-    weights are arranged so that heavy points lie where the pool is dense; weights that the plan chooses are annealed
-    too. With fewer than FEWEST rows per point none are annealed: those of equal or chosen weights stay at the means of
-    the bisection, others at random rows.
+    Points of equal weights begin at the means of a balanced bisection, others at random rows. Unequal weights are
+    arranged so that heavy points lie where the pool is dense; weights that the plan chooses are annealed too. With
+    fewer than FEWEST rows per point none are annealed: those of equal or chosen weights stay at the means of the
+    bisection, others at random rows.
     """
     chosen = torch.randperm(len(pool), generator=generator, device=generator.device)[:size]
     points = repeat_to(pool[chosen.to(pool.device)], size, generator)

@@ -3,16 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef _WIN32
-#define EXPORT __declspec(dllexport)
-#else
-#define EXPORT
-#endif
-#if defined(__GLIBC__) && defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define VECTORISED __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define VECTORISED
-#endif
+#include "../compiled.h"
 
 /* Of row rows[e] of y (m, d), or e where `rows` is NULL, and row cols[e] of x (n, d): `square` (k). */
 #define SQUARES(TYPE)                                                                                                  \

@@ -30,16 +30,7 @@ leaving arc, which keeps the tree strongly feasible, so that pivots cannot cycle
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef _WIN32
-#define EXPORT __declspec(dllexport)
-#else
-#define EXPORT
-#endif
-#if defined(__GLIBC__) && defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define VECTORISED __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define VECTORISED
-#endif
+#include "../compiled.h"
 
 typedef int64_t Int;
 

@@ -17,11 +17,7 @@ This file includes itself, for vectors of each size and for numbers of each type
 #include <stdint.h>
 #include <string.h>
 
-#ifdef _WIN32
-#define EXPORT __declspec(dllexport)
-#else
-#define EXPORT
-#endif
+#include "../../compiled.h"
 #ifdef __GNUC__ /* clang, too: vectors are a part of the language */
 #define VECTORS_KNOWN
 #endif
