@@ -7,13 +7,12 @@ held in m d s bytes, and once more if an offset is subtracted, with NUMBERS floa
 of a part of the samples. Measured, and 0.8 of the estimate, in MiB, for (n, m, d), float32 without an offset
 (tolerances as in tests/planning/test_preflight.py):
 
-    (10, 100k, 2) 23, 24    (10, 500k, 2) 79, 86    (50, 200k, 2) 45, 45    (20, 30k, 100) 37, 35
-    (100, 100k, 16) 39, 38    (150, 150k, 3) 39, 48    (250, 100k, 4) 56, 50    (500, 100k, 8) 83, 77
-    (1000, 100k, 8) 208, 130    (50, 100k, 4) 31, 29 for p = 1
+    (10, 100k, 2) 25, 24    (10, 500k, 2) 78, 76    (50, 200k, 2) 40, 39    (20, 30k, 100) 36, 37
+    (100, 100k, 16) 38, 34    (150, 150k, 3) 39, 42    (250, 100k, 4) 50, 47    (500, 100k, 8) 82, 88
+    (1000, 100k, 2) 220, 200    (1000, 50k, 16) 105, 111    (2000, 100k, 8) 227, 209    (50, 100k, 4) 24, 27 for p = 1
 
-A first transport that moves much mass may hold 150 MiB of costs more, from a hundred points on ((200, 50k, 2) for
-p = 1: 163 MiB). What the allocator keeps varies by some 10 MiB. Time is measured: one transport on a part of the
-samples, scaled up.
+With few samples a point it may be twice as much ((500, 20k, 2): 101 and 50). What the allocator keeps varies by some
+10 MiB. Time is measured: one transport on a part of the samples, scaled up.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ from ..tensors import check_count
 from ..transport import check_power, make_problem, solve
 
 MIB = 1 << 20
-NUMBERS = 24  # float64 a sample beside its coordinates
+NUMBERS = 20  # float64 a sample beside its coordinates
 COPIES = 5  # of the samples on which a start is found
-BLOCKS = 10 * MIB  # of work on a part of the samples at a time
-PER_POINT = 0.13 * MIB  # costs of the samples near boundaries to one point (measured)
-MOST_POINTS = 450 * MIB  # the same for all points together, at most
+BLOCKS = 14 * MIB  # of work on a part of the samples at a time
+BOUNDARIES = 0.007 * MIB  # costs of the samples near boundaries, times n^1.5 (measured)
+PER_SAMPLE = 2400  # bytes of the same, at most
 STEPS = 40  # of a typical build by fixed points, until it has converged
 PROBE = 20_000  # samples, at most, of the transport that is timed
 PROBE_PER_POINT = 20  # samples a point, if that is more
@@ -51,8 +50,8 @@ class Preflight:
 
     Attributes:
         memory: bytes at the peak, beyond what is in memory now. A build asks for 0.8 of them, right to a fifth; the C
-            library keeps some of what it is given back, up to half as much more. From some hundred points on it may
-            take 150 MiB more.
+            library keeps some of what it is given back, up to half as much more. With few samples a point it may take
+            twice as much.
         seconds: time until convergence; a rough estimate, since the number of steps is not known before.
         samples: rows that will be held.
         dimension: their columns.
@@ -125,8 +124,8 @@ def estimate_memory(samples: int, size: int, dimension: int, bytes_a_number: int
     row = dimension * bytes_a_number
     step = samples * (row * shifted + NUMBERS * 8)
     start = COPIES * min(samples, pool_size(size)) * row
-    points = min(MOST_POINTS, PER_POINT * size)
-    return int(samples * row * kept + max(step, start) + BLOCKS + points)
+    boundaries = min(BOUNDARIES * size**1.5, PER_SAMPLE * samples)
+    return int(samples * row * kept + max(step, start) + BLOCKS + boundaries)
 
 
 def _held(source: Source, size: int, dimension: int, samples: int | None) -> int:
