@@ -24,8 +24,8 @@ TYPES = {torch.float32: "float", torch.float64: "double"}  # as they are called 
 def function(name: str, letters: str) -> Any:
     """A compiled function, whose calls let other threads run.
 
-    `letters` are its arguments: "n" a whole number, "x" another number, "*" an array; then ">n" if it returns a whole
-    number.
+    `letters` are its arguments: "n" a whole number, "x" another number, "*" an array; then ">" and what it returns, if
+    that is a number.
     """
     arguments, _, result = letters.partition(">")
     found = getattr(_library(), name)

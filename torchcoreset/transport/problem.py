@@ -54,6 +54,12 @@ class Problem:
         """Square of the norm of each sample, (m,) in the dtype of the samples."""
         return self.y.square().sum(1)
 
+    def with_points(self, x: Tensor, b: Tensor) -> Problem:
+        """The same samples, and what is known of them, with points (n, d) no farther away, of weights (n,)."""
+        other = replace(self, x=x, b=b)
+        other.__dict__["squares"] = self.squares
+        return other
+
     @property
     def square(self) -> float:
         """Mean square of the norm of a sample."""

@@ -18,7 +18,6 @@ Tropp (2011), randomized range finder with one power iteration.
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import torch
 from torch import Generator, Tensor
@@ -55,9 +54,10 @@ def annealed_means(y: Tensor, n: int, cost: Cost, generator: Generator) -> Tenso
     index, sizes = leaves(few, n, generator)
     if len(y) < FEWEST * n:
         return leaf_means(y[index], sizes)
-    z = leaf_means(few[index], sizes)
+    near = few[index]  # samples side by side that are near each other, of which passes make use
+    z = leaf_means(near, sizes)
     b = z.new_full((n,), 1 / n, dtype=torch.float64)
-    z = _annealed(z, b, few, cost, generator, None, STEPS_OF_MANY if n > MANY_POINTS else STEPS)
+    z = _annealed(z, b, near, cost, generator, None, STEPS_OF_MANY if n > MANY_POINTS else STEPS)
     return z if basis is None else lifted(z, few, y, basis, mean, cost)
 
 
@@ -127,16 +127,19 @@ def _annealed(
     a = b.new_full((len(y),), 1 / len(y))
     v, log_b = torch.zeros_like(b), b.log()
     largest = max(float(z.abs().max()), float(y.abs().max()))
-    engine = partial(_engine, y=y, a=a, cost=cost, largest=largest)
+    problem = within_range(Problem(x=z, b=b, y=y, a=a, equal=True, cost=cost, largest=largest))
+    engine = make_engine(problem, "auto")
     by_engine = cost.mean_is_best and cost.by_products
-    nearest = engine(z, b).hard(v).mean
+    nearest = engine.hard(v).mean
     for step in range(steps):
         if not nearest > 0:
             return z + shift if step else x
         eta = FIRST_ETA * (LAST_ETA / FIRST_ETA) ** (step / steps) * nearest
-        centres, mass, nearest = (
-            _smoothed(engine(z, log_b.exp()), v, eta) if by_engine else _reweighted(z, v, log_b, y, cost, eta)
-        )
+        if by_engine:
+            engine = engine.on(problem.with_points(z.to(problem.x), log_b.exp()))
+            centres, mass, nearest = _smoothed(engine, v, eta)
+        else:
+            centres, mass, nearest = _reweighted(z, v, log_b, y, cost, eta)
         if bounds is not None:
             low, high = (bound / n for bound in bounds)
             log_b = mass.clamp(max(low, LEAST_MASS / n), max(high, LEAST_MASS / n)).log()
@@ -146,10 +149,6 @@ def _annealed(
         noise = torch.randn(z.shape, generator=generator, dtype=torch.float64, device=generator.device)
         z = (centres + (NOISE * cost.root(nearest)) * noise.to(centres)).to(x.dtype)
     return z + shift
-
-
-def _engine(x: Tensor, b: Tensor, *, y: Tensor, a: Tensor, cost: Cost, largest: float) -> Engine:
-    return make_engine(within_range(Problem(x=x, b=b, y=y, a=a, equal=True, cost=cost, largest=largest)), "auto")
 
 
 def _smoothed(engine: Engine, v: Tensor, eta: float) -> tuple[Tensor, Tensor, float]:

@@ -153,13 +153,18 @@ class DenseEngine(Engine):
         return SoftSums(minimum, largest_share, mass, lambda: self._gram(undecided(torch.cat(totals)), v, eta))
 
     def _moments(self, height: Tensor, eta: float) -> tuple[Tensor, Tensor]:
-        y, sums, found = self.problem.y, height.new_zeros(len(height), self.problem.y.shape[1] + 1), []
+        y, sums, mean = self.problem.y, height.new_zeros(len(height), self.problem.y.shape[1] + 1), height.new_zeros(())
         for samples in self._blocks():
             share, lowest, total = self._shares(samples, height, eta)
             weight = (self.problem.a[samples] / total)[:, None].to(share.dtype)
             sums += share @ torch.cat((y[samples] * weight, weight), 1)
-            found.append(lowest.double())
-        return sums, self._with_squares(torch.cat(found))
+            mean += self.problem.a[samples] @ lowest.double()
+        return sums, mean + self._mean_square
+
+    @property
+    def _mean_square(self) -> Tensor:
+        """Of the samples, with their weights, 0-d float64; 0 where the cost does not omit it."""
+        return self.problem.a @ self._y2.double() if self.problem.cost.omits_square else self.problem.a.new_zeros(())
 
     def _with_squares(self, lowest: Tensor) -> Tensor:
         """The lowest c - v of each sample, (m,) float64, with |y|^2 where the cost omits it."""

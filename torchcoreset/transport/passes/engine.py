@@ -305,13 +305,12 @@ class Engine(SoftEngine):
         self._count()
         height = v + self.problem.b.log() * eta
         height -= height.mean()  # digits would go to an offset
-        sums, lowest = self._moments(height, eta)
-        sums, minimum = self.total(sums, self.problem.a @ lowest)
+        sums, minimum = self.total(*self._moments(height, eta))
         return sums, max(0.0, float(minimum + sums[:, -1] @ height))
 
     @abstractmethod
     def _moments(self, height: Tensor, eta: float) -> tuple[Tensor, Tensor]:
-        """The sums over the samples here, and the lowest c - height of each, (m,) float64."""
+        """The sums over the samples here, and the mean of the lowest c - height of each, 0-d float64."""
 
     @abstractmethod
     def lists(self, v: Tensor, within: Tensor, supply: Tensor) -> Entries:

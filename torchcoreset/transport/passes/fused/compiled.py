@@ -29,8 +29,8 @@ Found = TypeVar("Found")
 ARGUMENTS = {
     "two_nearest": "nnnn" + 8 * "*",
     "soft": "nnnnnx" + 10 * "*",
-    "moments": "nnnnnxn" + 9 * "*",
-    "lists": "nnnnnn" + 12 * "*" + ">n",
+    "moments": "nnnnnxn" + 8 * "*" + ">x",
+    "lists": "nnnnnn" + 11 * "*" + ">n",
 }
 BLOCK = 64  # bytes, at most, of one coordinate of a block of samples: of two vectors
 POINTS = 4  # that passes.c takes at once
@@ -77,7 +77,8 @@ class CompiledEngine(FusedEngine):
 
         def run(some: slice, *arrays: Any, more: tuple[int, ...] = ()) -> Any:
             rows = y[some]
-            room = x.new_empty((len(x) + 2 * x.shape[1] + BLOCK) * BLOCK // x.element_size())
+            blocks = len(x) + len(x) // 16 + 2 * x.shape[1] + BLOCK  # the second term for places of points
+            room = x.new_empty(blocks * BLOCK // x.element_size())
             return call(
                 compiled, len(x), len(rows), x.shape[1], self._root, *numbers, *more,
                 x, x2, v, rows, y2[some], room, *arrays,
@@ -109,17 +110,17 @@ class CompiledEngine(FusedEngine):
         y, a, n, d = self.problem.y, self.problem.a.contiguous(), *self.problem.x.shape
         lanes = widest() // y.element_size()
         row = -(-(d + 1) // lanes) * lanes
-        run, lowest = self._pass("moments", height, n, 1 / (eta * math.log(2)), row), y.new_empty(len(y))
+        run = self._pass("moments", height, n, 1 / (eta * math.log(2)), row)
 
-        def work(part: slice) -> Tensor:
+        def work(part: slice) -> tuple[Tensor, float]:
             sums = a.new_empty(n, row)
-            run(part, lowest[part], a[part], sums)
-            return sums
+            return sums, run(part, a[part], sums)
 
-        sums = torch.zeros_like(height)[:, None]
-        for held in self._in_parts(work):
-            sums = sums + held
-        return sums[:, : d + 1], self._with_squares(lowest.double())
+        sums, lowest = a.new_zeros(n, row), 0.0
+        for held, least in self._in_parts(work):
+            sums += held
+            lowest += least
+        return sums[:, : d + 1], lowest + self._mean_square
 
     def _listed(self, v: Tensor, within: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         y, n = self.problem.y, len(v)
@@ -128,12 +129,11 @@ class CompiledEngine(FusedEngine):
 
         def work(part: slice) -> list[tuple[Tensor, Tensor]]:
             found, start, stop = [], part.start, min(part.stop, len(y))
-            hits = torch.empty(n, dtype=torch.int32, device=y.device)
             while start < stop:
                 some = slice(start, stop)
                 room = max(LISTED * (stop - start), n * BLOCK // y.element_size())  # for one block at least
                 col, reduced = torch.empty(room, dtype=torch.int32, device=y.device), y.new_empty(room)
-                start += run(some, within[some], lowest[some], count[some], col, reduced, hits, more=(room,))
+                start += run(some, within[some], lowest[some], count[some], col, reduced, more=(room,))
                 used = int(count[some.start : start].sum())
                 found.append((col[:used].clone(), reduced[:used].clone()))
             return found

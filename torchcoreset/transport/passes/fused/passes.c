@@ -255,8 +255,31 @@ INLINE void NAME(keep)(const Pass *p, Int start, REAL *table, Vector *kept, Vect
         NAME(keep_block)(p, table, squares, 0, kept, lowest);
 }
 
-/* exp((lowest - (c - v)) / eta) for a block of samples, in place, and the sums of these. */
-INLINE void NAME(exponentials)(Int used, Vector *kept, const Vector *lowest, REAL rate, Vector *sum) {
+/* Whether a number of one of the masks is not zero. */
+INLINE Int NAME(any)(const Mask *masks) {
+    Int words[VECTORS * BYTES / sizeof(Int)], any = 0;
+    memcpy(words, masks, sizeof words);
+    for (Int w = 0; w < (Int)(VECTORS * BYTES / sizeof(Int)); w++)
+        any |= words[w];
+    return any != 0;
+}
+
+/* Of a block of samples exp((lowest - (c - v)) / eta), in place, for the points that give some sample more than 2^least of
+its largest, which come first: their places `near`; and the sums of these. Returns how many points they are. Of samples
+that lie next to each other these are few, where there are many points. */
+INLINE Int NAME(exponentials)(Int used, Vector *kept, const Vector *lowest, REAL rate, REAL least, Vector *sum,
+                              int32_t *near) {
+    Int number = 0;
+    for (Int i = 0; i < used; i++) { /* without a branch */
+        Mask counts[VECTORS];
+        for (Int a = 0; a < VECTORS; a++) {
+            Vector z = (lowest[a] - kept[i * VECTORS + a]) * rate;
+            counts[a] = z > NAME(all)(least);
+            kept[number * VECTORS + a] = z;
+        }
+        near[number] = (int32_t)i;
+        number += NAME(any)(counts);
+    }
     REAL series[TERMS];
     double term = 1;
     for (Int k = 0; k < TERMS; k++) {
@@ -265,55 +288,57 @@ INLINE void NAME(exponentials)(Int used, Vector *kept, const Vector *lowest, REA
     }
     for (Int a = 0; a < VECTORS; a++)
         sum[a] = NAME(all)(0);
-    for (Int i = 0; i < used; i++)
+    for (Int h = 0; h < number; h++)
         for (Int a = 0; a < VECTORS; a++) {
-            Vector z = (lowest[a] - kept[i * VECTORS + a]) * rate;
-            Vector share = NAME(power)(NAME(larger)(z, NAME(all)((REAL)LOWEST_POWER)), series);
-            sum[a] += share;
-            kept[i * VECTORS + a] = share;
+            Vector z = NAME(larger)(kept[h * VECTORS + a], NAME(all)((REAL)LOWEST_POWER));
+            kept[h * VECTORS + a] = NAME(power)(z, series);
+            sum[a] += kept[h * VECTORS + a];
         }
+    return number;
 }
 
 /* Of each sample the least c - v, `lowest` (m), and the sum `total` (m) over the points of exp((lowest - (c - v)) / eta),
 `rate` being 1 / (eta log 2); of each of the `used` points that are not there to fill up `mass`, the sum over the samples
-of weight times its part of the total. `work` holds (d + n) WIDTH numbers. */
+of weight times its part of the total. `work` holds (d + n) WIDTH numbers and n of places. */
 EXPORT void NAME(soft)(Int n, Int m, Int d, Int root, Int used, double rate, const REAL *x, const REAL *x2,
-                       const REAL *v, const REAL *y, const REAL *y2, REAL *work, REAL *lowest, REAL *total,
-                       const double *weight, double *mass) {
+                       const REAL *v, const REAL *y, const REAL *y2, REAL *work, REAL *lowest,
+                       REAL *total, const double *weight, double *mass) {
     Pass p = {n, m, d, root, x, x2, v, y, y2};
     Vector *kept = (Vector *)(work + d * WIDTH);
+    int32_t *near = (int32_t *)(kept + n * VECTORS);
     memset(mass, 0, sizeof(double) * used);
     for (Int start = 0; start < m; start += WIDTH) {
         Vector least[VECTORS], sum[VECTORS], part[VECTORS] = {{0}};
         NAME(keep)(&p, start, work, kept, least);
-        NAME(exponentials)(used, kept, least, (REAL)rate, sum);
+        Int number = NAME(exponentials)(used, kept, least, (REAL)rate, (REAL)LOWEST_POWER, sum, near);
         for (Int s = 0; s < WIDTH && start + s < m; s++) {
             lowest[start + s] = least[s / LANES][s % LANES];
             total[start + s] = sum[s / LANES][s % LANES];
             part[s / LANES][s % LANES] = (REAL)(weight[start + s] / total[start + s]);
         }
-        for (Int i = 0; i < used; i++) {
-            Vector held = kept[i * VECTORS] * part[0];
+        for (Int h = 0; h < number; h++) {
+            Vector held = kept[h * VECTORS] * part[0];
             for (Int a = 1; a < VECTORS; a++)
-                held += kept[i * VECTORS + a] * part[a];
-            mass[i] += NAME(sum)(held);
+                held += kept[h * VECTORS + a] * part[a];
+            mass[near[h]] += NAME(sum)(held);
         }
     }
 }
 
-/* Adds to `sums` (used, row) of doubles, in `count` vectors from `first` on, the rows of a block's samples (WIDTH, row)
-times what points have of them. */
-INLINE void NAME(add_rows)(Int used, Int row, Int first, Int count, const REAL *share, const REAL *rows, double *sums) {
-    for (Int i = 0; i < used; i++) {
+/* Adds to the rows `near` (number) of `sums` (used, row) of doubles, in `count` vectors from `first` on, the rows of a
+block's samples (WIDTH, row) times what these points have of them. */
+INLINE void NAME(add_rows)(Int number, const int32_t *near, Int row, Int first, Int count, const REAL *share,
+                           const REAL *rows, double *sums) {
+    for (Int h = 0; h < number; h++) {
         Vector sum[ROW_VECTORS];
         for (Int c = 0; c < count; c++)
             sum[c] = NAME(all)(0);
         for (Int s = 0; s < WIDTH; s++)
             for (Int c = 0; c < count; c++)
-                sum[c] += share[i * WIDTH + s] * *(const Vector *)(rows + s * row + first + c * LANES);
+                sum[c] += share[h * WIDTH + s] * *(const Vector *)(rows + s * row + first + c * LANES);
         REAL held[ROW_VECTORS * LANES];
         memcpy(held, sum, sizeof(Vector) * count);
-        double *to = sums + i * row + first;
+        double *to = sums + near[h] * row + first;
 #pragma omp simd
         for (Int l = 0; l < count * LANES; l++)
             to[l] += held[l];
@@ -321,21 +346,27 @@ INLINE void NAME(add_rows)(Int used, Int row, Int first, Int count, const REAL *
 }
 
 /* The same, but for masses: `sums` (used, row) of doubles holds for each point the samples times what it has of their
-weights, and these weights; row is d + 1, rounded up to vectors. `work` holds (d + n + row) WIDTH numbers. */
-EXPORT void NAME(moments)(Int n, Int m, Int d, Int root, Int used, double rate, Int row, const REAL *x, const REAL *x2,
-                          const REAL *v, const REAL *y, const REAL *y2, REAL *work, REAL *lowest, const double *weight,
+weights, and these weights; row is d + 1, rounded up to vectors. Returned is the sum of the least c - v, with the weights
+of the samples. What is less than floats of the sums resolve is left out. `work` holds (d + n + row) WIDTH numbers and n of places.
+*/
+EXPORT double NAME(moments)(Int n, Int m, Int d, Int root, Int used, double rate, Int row, const REAL *x, const REAL *x2,
+                          const REAL *v, const REAL *y, const REAL *y2, REAL *work, const double *weight,
                           double *sums) {
     Pass p = {n, m, d, root, x, x2, v, y, y2};
     Vector *kept = (Vector *)(work + d * WIDTH);
     REAL *rows = (REAL *)(kept + n * VECTORS);
+    int32_t *near = (int32_t *)(rows + row * WIDTH);
     memset(sums, 0, sizeof(double) * used * row);
     memset(rows, 0, sizeof(REAL) * WIDTH * row);
+    double total = 0;
+    REAL least_power = sizeof(REAL) == 4 ? -24 : (REAL)LOWEST_POWER; /* half a unit in the last place of a float */
     for (Int start = 0; start < m; start += WIDTH) {
         Int samples = m - start < WIDTH ? m - start : WIDTH;
         Vector least[VECTORS], sum[VECTORS];
         NAME(keep)(&p, start, work, kept, least);
-        NAME(exponentials)(used, kept, least, (REAL)rate, sum);
-        memcpy(lowest + start, least, sizeof(REAL) * samples);
+        Int number = NAME(exponentials)(used, kept, least, (REAL)rate, least_power, sum, near);
+        for (Int s = 0; s < samples; s++)
+            total += weight[start + s] * least[s / LANES][s % LANES];
         for (Int s = 0; s < WIDTH; s++) {
             REAL part = s < samples ? (REAL)(weight[start + s] / sum[s / LANES][s % LANES]) : 0;
             for (Int k = 0; k < d; k++)
@@ -344,21 +375,23 @@ EXPORT void NAME(moments)(Int n, Int m, Int d, Int root, Int used, double rate, 
         }
         Int first = 0;
         for (; first + ROW_VECTORS * LANES <= row; first += ROW_VECTORS * LANES)
-            NAME(add_rows)(used, row, first, ROW_VECTORS, (const REAL *)kept, rows, sums);
+            NAME(add_rows)(number, near, row, first, ROW_VECTORS, (const REAL *)kept, rows, sums);
         for (; first < row; first += LANES)
-            NAME(add_rows)(used, row, first, 1, (const REAL *)kept, rows, sums);
+            NAME(add_rows)(number, near, row, first, 1, (const REAL *)kept, rows, sums);
     }
+    return total;
 }
 
 /* Of each sample the least c - v, `lowest`, and which of the `used` points have one no more than `within` above it: their
 number `count`, and one sample after the other their places `col` and c - v, `found`. Ends before a block of samples for which
 `room`, the entries that these hold, may be too small; returns the number of samples done. `work` holds (d + n) WIDTH
-numbers, `hits` n. */
+numbers and n of places. */
 EXPORT Int NAME(lists)(Int n, Int m, Int d, Int root, Int used, Int room, const REAL *x, const REAL *x2, const REAL *v,
-                       const REAL *y, const REAL *y2, REAL *work, const REAL *within, REAL *lowest, int32_t *count,
-                       int32_t *col, REAL *found, int32_t *hits) {
+                       const REAL *y, const REAL *y2, REAL *work, const REAL *within, REAL *lowest,
+                       int32_t *count, int32_t *col, REAL *found) {
     Pass p = {n, m, d, root, x, x2, v, y, y2};
     Vector *kept = (Vector *)(work + d * WIDTH);
+    int32_t *near = (int32_t *)(kept + n * VECTORS);
     Int filled = 0;
     for (Int start = 0; start < m; start += WIDTH) {
         Int samples = m - start < WIDTH ? m - start : WIDTH, number = 0, place[WIDTH];
@@ -372,16 +405,13 @@ EXPORT Int NAME(lists)(Int n, Int m, Int d, Int root, Int used, Int room, const 
             limit[s] = s < samples ? limit[s] + within[start + s] : -INFINITY;
         memcpy(bound, limit, sizeof limit);
         for (Int i = 0; i < used; i++) { /* those of no sample are passed over without a branch */
-            Int words[VECTORS * BYTES / sizeof(Int)], any = 0;
+            Mask hits[VECTORS];
             for (Int a = 0; a < VECTORS; a++) {
-                Mask hit = kept[i * VECTORS + a] <= bound[a];
-                counted[a] -= hit;
-                memcpy(words + a * BYTES / sizeof(Int), &hit, sizeof hit);
+                hits[a] = kept[i * VECTORS + a] <= bound[a];
+                counted[a] -= hits[a];
             }
-            for (Int w = 0; w < (Int)(VECTORS * BYTES / sizeof(Int)); w++)
-                any |= words[w];
-            hits[number] = (int32_t)i;
-            number += any != 0;
+            near[number] = (int32_t)i;
+            number += NAME(any)(hits);
         }
         Int all = 0;
         for (Int s = 0; s < samples; s++) {
@@ -394,10 +424,10 @@ EXPORT Int NAME(lists)(Int n, Int m, Int d, Int root, Int used, Int room, const 
             count[start + s] = (int32_t)counted[s / LANES][s % LANES];
         filled += all;
         for (Int h = 0; h < number; h++) {
-            const REAL *r = (const REAL *)(kept + hits[h] * VECTORS);
+            const REAL *r = (const REAL *)(kept + near[h] * VECTORS);
             for (Int s = 0; s < samples; s++)
                 if (r[s] <= limit[s]) {
-                    col[place[s]] = hits[h];
+                    col[place[s]] = near[h];
                     found[place[s]++] = r[s];
                 }
         }
