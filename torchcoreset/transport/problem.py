@@ -218,14 +218,16 @@ def without_offset(x: Tensor, y: Tensor, largest: float) -> tuple[Tensor, Tensor
             return x.clone(), y  # a parameter may be stepped while the problem is kept
     count = rows_of_block(x)
     # Most columns of floats show in a few rows that they would be rounded; few rows are looked at in one.
-    tables = (torch.cat((x, y)),) if len(x) + len(y) <= SHOWN else (x, y[:SHOWN], y[SHOWN:])
+    tables = (torch.cat((x, y)),) if len(x) + len(y) <= SHOWN else (x, y[:FEW], y[FEW:])
     for rows in tables:
         for start in range(0, len(rows), count):
-            some = rows[start : start + count]
-            shift = shift * ((some - shift).add_(shift) == some).all(0)  # adding a coarse shift shows what it rounded
-            if not bool(shift.any()):
+            columns = shift.nonzero()[:, 0]
+            if not len(columns):
                 return x.clone(), y
-    return x - shift, y - shift
+            some, by = rows[start : start + count], shift[columns]
+            some = some if len(columns) == len(shift) else some[:, columns]
+            shift[columns] = by * ((some - by).add_(by) == some).all(0)  # adding a coarse shift shows what it rounded
+    return (x - shift, y - shift) if bool(shift.any()) else (x.clone(), y)
 
 
 def offset_of(problem: Problem, points: Any) -> Tensor:

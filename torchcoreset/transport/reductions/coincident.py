@@ -115,7 +115,10 @@ def near_places(x: Tensor, within: float) -> Places | None:
     n, y = len(x), x.double()
     direction = torch.randn(x.shape[1], dtype=torch.float64, generator=torch.Generator().manual_seed(0), device="cpu")
     along, order = (y @ (direction / direction.norm()).to(x.device)).sort()
-    begins = torch.cat((along.new_ones(1, dtype=torch.bool), along.diff() > within))
+    apart = along.diff() > within
+    if bool(apart.all()):
+        return None
+    begins = torch.cat((along.new_ones(1, dtype=torch.bool), apart))
     head = torch.empty_like(order)
     head[order] = order[begins][begins.cumsum(0) - 1]
     own = torch.arange(n, device=x.device)

@@ -12,6 +12,7 @@ order, which a sum of floats is not. Where sums agree, all numbers are compared.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -100,22 +101,33 @@ def repeats_of(y: Tensor) -> Repeats | None:
 
 def _equal(y: Tensor, count: int) -> int:
     """How many of some rows are equal to others of them: half lie anywhere, the others in runs, as copies may do."""
-    generator, half = torch.Generator().manual_seed(0), count // 2
-    alone = torch.randint(len(y), (half,), generator=generator, device="cpu")
-    start = torch.randint(len(y) - half // RUNS, (RUNS, 1), generator=generator, device="cpu")
-    looked = torch.cat((alone, (start + torch.arange(half // RUNS, device="cpu")).flatten()))
-    keys = row_keys(y[torch.unique(looked).to(y.device)])
+    keys = row_keys(y[_looked_at(len(y), count).to(y.device)])
     return len(keys) - len(torch.unique(keys))
+
+
+@lru_cache(maxsize=8)  # a build looks at the same rows in each step; few, so that they may be kept
+def _looked_at(m: int, count: int) -> Tensor:
+    """About `count` different numbers of range(m), half of them in runs, (k,); not to be written to."""
+    generator, half = torch.Generator().manual_seed(0), count // 2
+    alone = torch.randint(m, (half,), generator=generator, device="cpu")
+    start = torch.randint(m - half // RUNS, (RUNS, 1), generator=generator, device="cpu")
+    looked: Tensor = torch.unique(torch.cat((alone, (start + torch.arange(half // RUNS, device="cpu")).flatten())))
+    return looked
 
 
 def row_keys(y: Tensor) -> Tensor:
     """A hash of each row, (m,) int64: the same for equal rows, and rarely for unequal ones."""
-    words = y.shape[1] * y.element_size() // 4
-    generator = torch.Generator().manual_seed(0)
-    factors = torch.randint(2**62, (words,), generator=generator, device="cpu").mul_(2).add_(1).to(y.device)
+    factors = _factors(y.shape[1] * y.element_size() // 4).to(y.device)
     # Zero is added since -0.0 has other bits than 0.0, which it equals.
     blocks = torch.split(y, rows_of_block(y))
     return torch.cat([((rows + 0.0).contiguous().view(torch.int32) * factors).sum(1) for rows in blocks])
+
+
+@lru_cache(maxsize=8)
+def _factors(words: int) -> Tensor:
+    """Odd numbers (words,) int64; not to be written to."""
+    generator = torch.Generator().manual_seed(0)
+    return torch.randint(2**62, (words,), generator=generator, device="cpu").mul_(2).add_(1)
 
 
 def _shared(
