@@ -7,6 +7,7 @@ from torch import Tensor
 import torchcoreset as tc
 from torchcoreset.coresets.start import annealing
 from torchcoreset.coresets.start.annealing import deterministic_annealing
+from torchcoreset.transport import as_cost
 
 
 def uniform(*shape: int, seed: int = 0) -> Tensor:
@@ -27,6 +28,13 @@ def test_four_points_find_the_quarters_of_the_square(p: float) -> None:
     quarters = torch.tensor([[1, 1], [1, 3], [3, 1], [3, 3]]).double() / 4
     assert sorted(torch.cdist(x, quarters).argmin(1).tolist()) == [0, 1, 2, 3]
     assert float(torch.cdist(x, quarters).amin(1).max()) < 0.04
+
+
+def test_samples_matter_where_the_first_of_them_all_lie_on_points() -> None:
+    y, x = uniform(400, 1), torch.tensor([[0.0], [0.1]], dtype=torch.float64)
+    y[::4] = x.repeat(50, 1)
+    moved = annealing._annealed(x, equal(2), y, as_cost(2), torch.Generator().manual_seed(0), None, annealing.STEPS)
+    assert tc.transport(moved, y).value < 0.5 * tc.transport(x, y).value
 
 
 @pytest.mark.parametrize("p", [1, 2, 3])

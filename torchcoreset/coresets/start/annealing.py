@@ -35,6 +35,9 @@ LAST_ETA = 0.05  # in the same unit
 # Etas by which a potential may rise in a step; more is cut off. Measured on sets of clusters with 6 samples a point,
 # W_2^2 over that of the random points a start came from: 1.0 with 0.1 to 0.5, 1.3 with 1, 1.7 without a limit.
 RISE = 0.2
+# While eta is large, for FIRST_STEPS of the steps, every FEWER-th sample will do, of FIRST_FEWEST a point at least.
+# Measured on 16 sets: medians of W_2^2 end from 0.6 % lower to 0.7 % higher; of 5 a point they end 0.1 to 0.7 % higher.
+FIRST_STEPS, FEWER, FIRST_FEWEST = 0.5, 4, 20
 FEWEST = 5  # samples a point below which points stay where they are
 LEAST_MASS = 1e-3  # of a point of free mass, in mean masses; a point without any would never get any again
 MANY = 64  # dimensions beyond which it is made in FEW
@@ -87,7 +90,8 @@ def _in_few_dimensions(
     few, basis, mean = few_dimensions(y, generator)
     used = b > 0
     z = x[used] if basis is None else (x[used] - mean) @ basis
-    z = _annealed(z, b[used], few, cost, generator, bounds, STEPS)
+    order = torch.randperm(len(y), generator=generator, device=generator.device).to(y.device)
+    z = _annealed(z, b[used], few[order], cost, generator, bounds, STEPS)
     result = x.clone()
     result[used] = z if basis is None else lifted(z, few, y, basis, mean, cost)
     return result
@@ -121,25 +125,27 @@ def lifted(z: Tensor, few: Tensor, y: Tensor, basis: Tensor, mean: Tensor, cost:
 def _annealed(
     x: Tensor, b: Tensor, y: Tensor, cost: Cost, generator: Generator, bounds: Bounds | None, steps: int
 ) -> Tensor:
-    """Points x (n, d) of weights b (n,), all positive, moved by the samples y (m, d)."""
+    """Points x (n, d) of positive weights b (n,), moved by samples y (m, d), every few of which will do at first."""
     n, shift = len(x), column_medians(x)
     z, y = x - shift, y - shift
-    a = b.new_full((len(y),), 1 / len(y))
     v, log_b = torch.zeros_like(b), b.log()
     largest = max(float(z.abs().max()), float(y.abs().max()))
-    problem = within_range(Problem(x=z, b=b, y=y, a=a, equal=True, cost=cost, largest=largest))
-    engine = make_engine(problem, "auto")
+    every = max(1, min(FEWER, len(y) // (FIRST_FEWEST * n)))
+    few, whole = (_engine(z, b, rows, cost, largest) for rows in (y[::every], y))
     by_engine = cost.mean_is_best and cost.by_products
-    nearest = engine.hard(v).mean
+    nearest = whole.hard(v).mean
     for step in range(steps):
         if not nearest > 0:
             return z + shift if step else x
         eta = FIRST_ETA * (LAST_ETA / FIRST_ETA) ** (step / steps) * nearest
+        engine = few if step < FIRST_STEPS * steps else whole
         if by_engine:
-            engine = engine.on(problem.with_points(z.to(problem.x), log_b.exp()))
-            centres, mass, nearest = _smoothed(engine, v, eta)
+            problem = engine.problem.with_points(z.to(engine.problem.x), log_b.exp())
+            centres, mass, mean = _smoothed(engine.on(problem), v, eta)
         else:
-            centres, mass, nearest = _reweighted(z, v, log_b, y, cost, eta)
+            centres, mass, mean = _reweighted(z, v, log_b, engine.problem.y, cost, eta)
+        if mean > 0 or engine is whole:  # of few samples all may lie on points
+            nearest = mean
         if bounds is not None:
             low, high = (bound / n for bound in bounds)
             log_b = mass.clamp(max(low, LEAST_MASS / n), max(high, LEAST_MASS / n)).log()
@@ -149,6 +155,11 @@ def _annealed(
         noise = torch.randn(z.shape, generator=generator, dtype=torch.float64, device=generator.device)
         z = (centres + (NOISE * cost.root(nearest)) * noise.to(centres)).to(x.dtype)
     return z + shift
+
+
+def _engine(x: Tensor, b: Tensor, y: Tensor, cost: Cost, largest: float) -> Engine:
+    a = b.new_full((len(y),), 1 / len(y))
+    return make_engine(within_range(Problem(x=x, b=b, y=y, a=a, equal=True, cost=cost, largest=largest)), "auto")
 
 
 def _smoothed(engine: Engine, v: Tensor, eta: float) -> tuple[Tensor, Tensor, float]:
