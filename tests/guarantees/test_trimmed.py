@@ -16,8 +16,13 @@ def with_outliers(count: int) -> torch.Tensor:
     return y
 
 
+def cauchy(u: torch.Tensor) -> torch.Tensor:
+    """Quantiles, but for the farthest tails."""
+    return torch.tan((u - 0.5) * 3.14159)
+
+
 def heavy_tails(count: int) -> torch.Tensor:
-    return torch.tan((torch.rand(count, 1, dtype=torch.float64) - 0.5) * 3.14159)
+    return cauchy(torch.rand(count, 1, dtype=torch.float64))
 
 
 X = torch.tensor([[-1.0], [0.0], [1.0]], dtype=torch.float64)
@@ -25,8 +30,13 @@ X = torch.tensor([[-1.0], [0.0], [1.0]], dtype=torch.float64)
 
 @functools.cache
 def trimmed_distance(source: Callable[[int], torch.Tensor], p: float) -> float:
-    torch.manual_seed(9)
-    return tc.transport(X, source(400_000), p, trim=0.05).value ** (1 / p)
+    """From quantiles in the middle of 20,000 equal shares: to 1e-6 that of 50,000; 400,000 draws are 0.5 % off."""
+    u = (torch.arange(20_000, dtype=torch.float64)[:, None] + 0.5) / 20_000
+    rows, weights = cauchy(u), None
+    if source is with_outliers:
+        rows = torch.special.ndtri(u)
+        rows, weights = torch.cat((rows, rows + 50)), torch.tensor([0.98, 0.02]).double().repeat_interleave(len(u))
+    return tc.transport(X, rows, p, None, weights, trim=0.05).value ** (1 / p)
 
 
 @pytest.mark.filterwarnings("ignore:source. one of")
