@@ -47,6 +47,23 @@ def generator() -> torch.Generator:
     return torch.Generator().manual_seed(0)
 
 
+@pytest.fixture(autouse=True)
+def quick_to_compile(request: pytest.FixtureRequest) -> None:
+    """KeOps compiles without optimisation, in half of the time: each formula of the tests runs for milliseconds."""
+    if request.node.get_closest_marker("keops"):
+        request.getfixturevalue("_keops_without_optimisation")
+
+
+@pytest.fixture(scope="session")
+def _keops_without_optimisation() -> None:
+    from torchcoreset.transport.passes.fused.keops import load_keops
+
+    load_keops()
+    from pykeops.config import pykeops_base
+
+    pykeops_base.cpp_flags = pykeops_base.get_cpp_flags().replace("-O3", "-O0").replace("-flto=auto", "")
+
+
 @pytest.fixture
 def two_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Builds begin by default with the better of 2 starts: the best of 8 take most of the time of a small build."""

@@ -169,6 +169,6 @@ def test_float32_problems_are_solved_in_float64() -> None:
 @pytest.mark.slow
 @pytest.mark.keops
 def test_the_engine_is_used() -> None:
-    problem = make_problem(normal(8, 2), normal(300, 2, seed=1), 2)
+    problem = make_problem(normal(8, 3), normal(300, 3, seed=1), 2)  # d as in ../passes: the formulas are compiled once
     found = solved(problem, 0.5, tolerance=1e-8, engine="keops")
     assert found.value == pytest.approx(solved(problem, 0.5).value, rel=1e-9)
