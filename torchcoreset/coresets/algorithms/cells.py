@@ -40,8 +40,9 @@ def cell_centres(
         return allowed(_reweighted(x.double(), y, plan, cost, totals)).to(x.dtype)
     centre = x.double()
     centre_cost = totals(_costs(centre, y, plan, cost))
+    stays = torch.zeros(len(x), 1, dtype=torch.bool, device=x.device)
     for _ in range(REWEIGHTINGS):
-        trial = allowed(_reweighted(centre, y, plan, cost, totals))
+        trial = torch.where(stays, centre, allowed(_reweighted(centre, y, plan, cost, totals)))
         for _ in range(HALVINGS):
             trial_cost = totals(_costs(trial, y, plan, cost))
             worse = (trial_cost > centre_cost)[:, None]
@@ -49,6 +50,7 @@ def cell_centres(
                 break
             trial = torch.where(worse, allowed((trial + centre) / 2), trial)
         else:
+            stays |= worse  # it would be the same step again: at p = 1, half of the time of a small build
             trial = torch.where(worse, centre, trial)
             trial_cost = torch.minimum(trial_cost, centre_cost)
         centre, centre_cost = trial, trial_cost
