@@ -241,8 +241,8 @@ def test_certificates_take_labels_of_any_source(form: str) -> None:
 
 
 def test_sizes_bounds_and_reports_take_the_distance_of_the_source() -> None:
-    y = torch.cat((X, X, X + 0.01)).repeat(2, 1) + 0.01 * normal(1440, 2)
-    labels = 7 * CODES.repeat(6)  # codes that are far apart as numbers
+    y = torch.cat((X, X, X + 0.01)) + 0.01 * normal(720, 2)
+    labels = 7 * CODES.repeat(3)  # codes that are far apart as numbers
     source = tc.joint_source(y, labels, price=0.2)
     assert tc.optimality_bound(source, 6).distance <= tc.build_coreset(source, 6, restarts=1).distance
     assert tc.size_for(0.6, source, samples=400).coreset.cost.prices == (0.2,)
