@@ -21,6 +21,7 @@ import torchcoreset as tc
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "combinations.md"
 NAMED = re.compile(r"^[a-z_]+(\[\d\])?(, [a-z_]+)*: ")  # the argument that a refusal begins with
 
+pytestmark = pytest.mark.usefixtures("two_starts")
 torch.manual_seed(0)
 Y = torch.cat((torch.randn(80, 1), torch.randint(1, 4, (80, 1)).float()), 1)  # a number, and a category
 X = Y[:4] + torch.tensor([0.1, 0.0])

@@ -7,6 +7,8 @@ from PIL import Image
 import torchcoreset as tc
 from torchcoreset.app.demo import main
 
+pytestmark = pytest.mark.usefixtures("two_starts")
+
 
 @pytest.mark.slow
 def test_the_digits(tmp_path, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -22,13 +23,23 @@ pytestmark = pytest.mark.usefixtures("two_starts")
 ROWS = np.random.default_rng(0).normal(size=(400, 2)) * [1.0, 10.0]
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A folder with two tables of a file each, and their coresets."""
+    folder = tmp_path_factory.mktemp("parts")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name, rows in (("a", ROWS[:300]), ("b", ROWS[300:])):
+            np.savetxt(f"{name}.csv", rows, delimiter=",", header="x,y", comments="")
+            assert main(f"build {name}.csv --size 5 --restarts 2 --out {name}.npz --quiet".split()) == 0
+    return folder
+
+
 @pytest.fixture(autouse=True)
-def parts(tmp_path, monkeypatch):
-    """Two tables of a file each, and their coresets."""
+def parts(built, tmp_path, monkeypatch):
+    """A copy of them to work in."""
     monkeypatch.chdir(tmp_path)
-    for name, rows in (("a", ROWS[:300]), ("b", ROWS[300:])):
-        np.savetxt(f"{name}.csv", rows, delimiter=",", header="x,y", comments="")
-        assert main(f"build {name}.csv --size 5 --out {name}.npz --quiet".split()) == 0
+    shutil.copytree(built, tmp_path, dirs_exist_ok=True)
 
 
 def ask(capsys, line: str) -> dict:

@@ -18,6 +18,8 @@ from tests.data import normal, seeded
 from tests.transport.costs.distances import BY_NAME, DISTANCES, Distance, city_block, haversine
 from torchcoreset.testing import sample_cap
 
+pytestmark = pytest.mark.usefixtures("two_starts")
+
 COSTS = tc.costs
 GLOBE = COSTS.GreatCircle()
 NETWORK = nn.Sequential(nn.Linear(3, 4), nn.Tanh()).double().requires_grad_(False)
@@ -78,7 +80,7 @@ def test_directions_are_as_near_as_by_spherical_k_means() -> None:
             centres = sums / np.linalg.norm(sums, axis=1, keepdims=True)
         return (2 - 2 * (u @ centres.T).max(1)).mean()
 
-    found = tc.build_coreset(y, 8, weights="free", cost=COSTS.Cosine())
+    found = tc.build_coreset(y, 8, weights="free", cost=COSTS.Cosine(), restarts=8)
     assert found.transport.value <= min(map(k_means, range(5))) * 1.01
     torch.testing.assert_close(found.points.norm(dim=1), torch.ones(8, dtype=torch.float64))
 
@@ -123,7 +125,7 @@ def test_categories_alone_are_as_near_as_by_k_modes() -> None:
                 centres[i] = [np.bincount(column).argmax() for column in y[cell == i].T]
         return costs.min(1).mean()
 
-    found = tc.build_coreset(y, 5, weights="free", cost=COSTS.Mixed(range(4)))
+    found = tc.build_coreset(y, 5, weights="free", cost=COSTS.Mixed(range(4)), restarts=8)
     assert found.transport.value <= min(map(k_modes, range(5))) * 1.02
 
 

@@ -14,6 +14,8 @@ from torchcoreset.coresets.parts.bound import bound_of, mean_length
 from torchcoreset.testing import line_transport
 from torchcoreset.transport import as_cost
 
+pytestmark = pytest.mark.usefixtures("two_starts")
+
 QUICK = {"restarts": 1, "tolerance": 1e-2, "steps": 8}
 SIZES = (100, 150, 50)  # rows of the parts of a cloud
 MASSES = (0.2, 0.5, 0.3)

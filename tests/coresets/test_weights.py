@@ -16,6 +16,8 @@ import torchcoreset as tc
 from tests.data import CLOUDS, cloud, normal
 from torchcoreset.testing import NORMAL
 
+pytestmark = pytest.mark.usefixtures("two_starts")
+
 BOUNDS = (0.5, 2.0)
 
 
