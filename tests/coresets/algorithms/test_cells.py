@@ -1,5 +1,7 @@
 """The best place in a cell: means, geometric medians, and steps that never raise the cost."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -9,6 +11,7 @@ from torch import Tensor
 import torchcoreset as tc
 from tests.data import normal
 from torchcoreset import Coupling
+from torchcoreset.coresets.algorithms import cells
 from torchcoreset.coresets.algorithms.cells import cell_centres
 
 every_power = pytest.mark.parametrize("p", [1, 1.2, 1.5, 2, 2.5, 3, 4, 8])
@@ -46,6 +49,24 @@ def test_p2_is_the_mean_of_the_cells() -> None:
         matrix = plan.to_sparse().to_dense()
         expected = matrix.t() @ y / matrix.sum(0)[:, None]
         torch.testing.assert_close(cell_centres(x, y, plan, 2), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_point_that_stays_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    y, x = 2 * normal(60, 2) ** 3, 3 * normal(2, 2, seed=1)
+    masses = torch.full((60,), 1 / 60, dtype=torch.float64)
+    plan = Coupling(torch.arange(60), torch.arange(60) % 2, masses, (60, 2))
+    alone = cell_centres(x[1:], y[1::2], one_cell([1 / 60] * 30), 1)
+    measured = cells._costs
+
+    def at_its_best(places: Tensor, *problem: Any) -> Tensor:
+        costs = measured(places, *problem)
+        costs[0] += float((places[0] != x[0]).any())  # of the first point, whose every step raises the cost
+        return costs
+
+    monkeypatch.setattr(cells, "_costs", at_its_best)
+    found = cell_centres(x, y, plan, 1)
+    assert torch.equal(found[0], x[0])
+    torch.testing.assert_close(found[1:], alone)
 
 
 @pytest.mark.slow

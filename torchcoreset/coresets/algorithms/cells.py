@@ -50,7 +50,7 @@ def cell_centres(
                 break
             trial = torch.where(worse, allowed((trial + centre) / 2), trial)
         else:
-            stays |= worse  # it would be the same step again: at p = 1, half of the time of a small build
+            stays |= worse  # its next step would be the same, and fail again
             trial = torch.where(worse, centre, trial)
             trial_cost = torch.minimum(trial_cost, centre_cost)
         centre, centre_cost = trial, trial_cost
