@@ -28,8 +28,8 @@ from ...transport.passes import Engine, chunk_elements, exponential_, make_engin
 from .bisection import leaf_means, leaves
 
 STEPS = 60  # measured with 1,000 points: 40 end 0.1 to 0.7 % higher, 30 from 0.1 to 1 %
-# Of up to 20 points, which end as low (14 sets, medians of 8 seeds within 0.2 %), and of more than 200, where steps take
-# up to half of a build.
+# Of up to 20 points, which end as low (14 sets, medians of 8 seeds within 0.2 %), and of more than 200, where steps
+# take up to half of a build.
 FEWER_STEPS = 40
 FULL_STEPS = range(21, 201)  # points
 FIRST_ETA = 0.5  # in mean costs to the nearest point; from a larger one all points meet in one
