@@ -71,6 +71,21 @@ def test_cells_of_many_samples_are_balanced_too(kind: str) -> None:
             assert dual_of(result.potential, cost, a, b) == pytest.approx(value_of(result, cost), rel=1e-11)
 
 
+@pytest.mark.parametrize("kind", ["smooth", "repeated", "far groups"])
+@pytest.mark.parametrize(("n", "m"), [(4, 1200), (1024, 2100), (128, 16500)])
+@in_time
+def test_every_way_of_pricing_finds_the_optimum(n: int, m: int, kind: str) -> None:
+    # cells of so many samples that pairs keep several; more costs than caches hold; and most of the samples in one cell
+    rng = np.random.default_rng(0)
+    x, y, b = points_of(kind, n, rng), points_of(kind, m, rng), rng.random(n) + 0.1
+    cost = ((y[:, None] - x) ** 2).sum(2)
+    a, b = np.full(m, 1 / m), b / b.sum()
+    v = np.where(np.arange(n) == 1, cost.mean() if m > n * 4 else 0.0, 0.0)
+    result = balance(cost, *start(cost, a, b, v))
+    assert_feasible(result, a, b)
+    assert dual_of(result.potential, cost, a, b) == pytest.approx(value_of(result, cost), rel=1e-11)
+
+
 @pytest.mark.parametrize("seed", seeds(8, quick=4))
 @in_time
 def test_a_potential_is_improved_from_where_it_is(seed: int) -> None:

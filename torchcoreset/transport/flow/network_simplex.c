@@ -19,10 +19,13 @@ leaving arc, which keeps the tree strongly feasible, so that pivots cannot cycle
 2. the artificial arcs start at a potential that is given, and cost little at first: then only short moves pay. They
    become STEEPER times as dear until nothing is left on them;
 3. where cells hold many samples, pairs of cells are priced in place of samples: of each pair the cheapest sample to
-   leave the first for the second is remembered. Pivots shift potentials of whole subtrees, which changes no such price;
+   leave the first for the second is remembered, and where cells are large the next ones too. Pivots shift potentials of
+   whole subtrees, which changes no such price;
 4. else all samples are priced in a scan, and those with a better place enter in the order of what they gain, from a
    heap. Of each sample the least reduced cost outside its cell is remembered with the scan that found it. No potential
-   has risen by more than `rise` since, so that samples deep inside a cell are not priced again.
+   has risen by more than `rise` since, so that samples deep inside a cell are not priced again;
+5. where the costs are far more than caches hold, most scans look only at a few points near each sample, as in the
+   shortlist method (Gottschlich, Schuhmacher 2014, PLoS ONE 9(10)). Scans of all points renew these, and prove the end.
 */
 
 #include <math.h>
@@ -36,19 +39,36 @@ typedef int64_t Int;
 
 enum { ROOT = -1, NOBODY = -1 };
 enum { SCANS = 32 }; /* last scans whose potentials are kept */
-enum { PAIRS_FROM = 16 }; /* samples a cell from which pairs of cells are priced: with 10, that is no faster (measured) */
+enum { PAIRS_FROM = 16 }; /* samples a cell from which pairs of cells are priced: with 10, that pays between clusters alone */
 enum { LOOKS = 16 }; /* pairs of a cell looked up one by one before all are: one touches an eighth of the memory of all */
 enum { SWEEP = 4 }; /* cells for each pivot between two sweeps over all pairs */
+enum { KEEP_FROM = 256 }; /* samples a cell from which pairs keep more than one: 2 to 8 times as fast, at 100 slower */
+enum { NEAR_FROM = 1 << 21 }; /* costs from which most scans see near points alone: with fewer, all are as fast read */
+enum { LANES = 8 };           /* near points of each sample; 16 are no faster */
+enum { FEWER = 4 };           /* all points are priced again once near ones give so many times fewer candidates */
+enum { BLOCK = 64 };          /* pairs looked at together for whether a sample is among the cheapest of one */
 
 static const double FIRST = 1.0 / 64;  /* largest price at first: cost of the artificial arcs */
 static const double STEEPER = 4;
 static const double ROUNDING = 2e-15;  /* part of the numbers it comes from: a reduced cost below it is none */
 
-/* A sample with a better place: the reduced cost of the entry, at most what it is now but for later pivots. */
+/* A sample with a better place: its cost there, and the reduced cost, at most what it is now but for later pivots. */
 typedef struct {
-    double reduced;
-    Int sample, point, entry;
+    double reduced, cost;
+    Int sample, point;
 } Candidate;
+
+/* A point near a sample, at its cost. */
+typedef struct {
+    double cost;
+    Int point;
+} Near;
+
+/* A sample that may leave a cell for another, at a price: its cost there less that at home. */
+typedef struct {
+    double price;
+    Int sample;
+} Move;
 
 typedef struct {
     Int n, k;
@@ -59,8 +79,9 @@ typedef struct {
     double *home_mass, *home_cost;
     Int *first_cell;           /* of those that hang off the sample */
     Int *next_shared, *previous_shared; /* other shared samples of its home */
-    double *outside;           /* least c - v outside its home, in the scan `priced`; -inf where unknown */
+    double *outside;           /* least c - v outside its home, in the scan `priced` of all points; -inf: unknown */
     Int *priced;
+    Near *near;                /* (k, LANES) of every LANES-th point the nearest when all were last priced, or NULL */
     /* Cells; (n + 1) with the root */
     double *v, *at_root;       /* potential, and that at the start */
     Int *link;
@@ -79,6 +100,10 @@ typedef struct {
     Int *cheapest;             /* (n, n) that sample, or NOBODY */
     double *gain;              /* (n) largest gain of a sample of each cell, when it was last looked at */
     Int *looks;                /* (n) pairs of each cell that have been looked up since all were */
+    Int keeps;                 /* moves kept of each pair at most; 0: none are */
+    Move *kept;                /* (n, n, keeps) the cheapest, the dearest first; some samples may have left since */
+    Int *count;                /* (n, n) how many these are */
+    double *beyond;            /* (n, n) what others cost at least; -inf where none are kept */
     Int *first_inside;         /* samples at home in each cell (n), and the next and previous of each sample (k) */
     Int *next_inside, *previous_inside;
     Int pivots;
@@ -136,9 +161,41 @@ VECTORISED static void lower_prices(double *price, Int *cheapest, const double *
     }
 }
 
+VECTORISED static Int count_below(const double *cost, double base, const double *limit, Int n) {
+    Int count = 0;
+#if defined(__GNUC__)
+#pragma omp simd reduction(+ : count)
+#endif
+    for (Int j = 0; j < n; j++) count += cost[j] - base < limit[j];
+    return count;
+}
+
+/* Keep a move that costs less than `beyond`. */
+static void keep(Tree *t, Int pair, Int s, double price) {
+    Move *kept = t->kept + pair * t->keeps;
+    Int at = t->count[pair];
+    if (at < t->keeps) {
+        t->count[pair]++;
+        for (; at > 0 && kept[at - 1].price < price; at--) kept[at] = kept[at - 1];
+    } else {
+        t->beyond[pair] = fmax(price, kept[0].price);
+        if (price >= kept[0].price) return;
+        for (at = 0; at + 1 < t->keeps && kept[at + 1].price > price; at++) kept[at] = kept[at + 1];
+    }
+    kept[at] = (Move){price, s};
+}
+
 static void see(Tree *t, Int s) {
     Int n = t->n, row = t->home[s] * n;
-    lower_prices(t->price + row, t->cheapest + row, t->cost + s * n, t->home_cost[s], s, n);
+    const double *cost = t->cost + s * n, *beyond = t->beyond + row;
+    double home_cost = t->home_cost[s];
+    lower_prices(t->price + row, t->cheapest + row, cost, home_cost, s, n);
+    for (Int first = 0; t->kept && first < n; first += BLOCK) {
+        Int stop = first + BLOCK < n ? first + BLOCK : n;
+        if (!count_below(cost + first, home_cost, beyond + first, stop - first)) continue;
+        for (Int j = first; j < stop; j++)
+            if (cost[j] - home_cost < beyond[j]) keep(t, row + j, s, cost[j] - home_cost);
+    }
 }
 
 static void enter_home(Tree *t, Int s) {
@@ -308,23 +365,69 @@ VECTORISED static double least(const double *cost, const double *v, Int n) {
     return found;
 }
 
-/* What the reduced cost of an entry of a sample may be by rounding. */
-static double rounding(const Tree *t, Int s, Int j, Int entry) {
+/* What the reduced cost of a sample at point j may be by rounding. */
+static double rounding(const Tree *t, Int s, Int j, double cost) {
     Int home = t->home[s];
-    return ROUNDING * (fabs(t->home_cost[s]) + fabs(t->v[home]) + fabs(t->cost[entry]) + fabs(t->v[j]));
+    return ROUNDING * (fabs(t->home_cost[s]) + fabs(t->v[home]) + fabs(cost) + fabs(t->v[j]));
 }
 
-/* Where a sample costs least outside its home, in c - v: a point and its entry; NOBODY where its home is best. */
-static Int best_outside(Tree *t, Int s, Int *entry) {
-    Int n = t->n, home = t->home[s], best = NOBODY;
+/* Of every LANES-th point the one nearest in c - v. */
+VECTORISED static void nearest_by_lane(const double *cost, const double *v, Int n, double *found, Int *point) {
+    Int rows = n / LANES;
+#if defined(__GNUC__)
+#pragma omp simd
+#endif
+    for (Int lane = 0; lane < LANES; lane++) {
+        double least = INFINITY;
+        Int best = 0, row = 0;
+        do { /* a `for` is not vectorised */
+            double reduced = cost[row * LANES + lane] - v[row * LANES + lane];
+            best = reduced < least ? row : best;
+            least = reduced < least ? reduced : least;
+        } while (++row < rows);
+        found[lane] = least, point[lane] = best * LANES + lane;
+    }
+    for (Int j = rows * LANES; j < n; j++) {
+        Int lane = j - rows * LANES;
+        double reduced = cost[j] - v[j];
+        if (reduced < found[lane]) found[lane] = reduced, point[lane] = j;
+    }
+}
+
+/* Find the near points of a sample among all but its home. */
+static void renew_near(Tree *t, Int s) {
+    Int point[LANES], home = t->home[s];
+    double found[LANES], at_home = t->v[home];
+    const double *cost = t->cost + s * t->n;
+    Near *near = t->near + s * LANES;
+    t->v[home] = -INFINITY; /* infinitely far */
+    nearest_by_lane(cost, t->v, t->n, found, point);
+    t->v[home] = at_home;
+    for (Int lane = 0; lane < LANES; lane++) near[lane] = (Near){cost[point[lane]], point[lane]};
+}
+
+/* Where a sample costs least outside its home, in c - v, of all points or of those near it: a point and the cost; NOBODY
+where its home is best. */
+static Int best_outside(Tree *t, Int s, int among_all, double *its_cost) {
+    Int n = t->n, home = t->home[s], best = 0;
     const double *v = t->v;
     double at_home = t->home_cost[s] - v[home], found = INFINITY;
     if (t->offsets) {
         for (Int e = t->offsets[s]; e < t->offsets[s + 1]; e++) {
             Int j = t->cols[e];
             double reduced = t->cost[e] - v[j];
-            if (j != home && reduced < found) found = reduced, best = j, *entry = e;
+            if (j != home && reduced < found) found = reduced, best = j, *its_cost = t->cost[e];
         }
+    } else if (t->near) {
+        const Near *near = t->near + s * LANES;
+        if (among_all) renew_near(t, s);
+        for (Int lane = 0; lane < LANES; lane++) {
+            double reduced = near[lane].cost - v[near[lane].point];
+            int is_less = reduced < found && near[lane].point != home;
+            found = is_less ? reduced : found;
+            best = is_less ? lane : best;
+        }
+        *its_cost = near[best].cost, best = near[best].point;
     } else {
         const double *cost = t->cost + s * n;
         double before = least(cost, v, home), after = least(cost + home + 1, v + home + 1, n - home - 1);
@@ -332,13 +435,11 @@ static Int best_outside(Tree *t, Int s, Int *entry) {
         if (found < at_home) {
             best = before < after ? 0 : home + 1;
             while (cost[best] - v[best] > found) best++;
-            *entry = s * n + best;
+            *its_cost = cost[best];
         }
     }
-    t->outside[s] = found;
-    t->priced[s] = t->scan;
-    if (!(found < at_home)) return NOBODY;
-    return found < at_home - rounding(t, s, best, *entry) ? best : NOBODY;
+    if (among_all) t->outside[s] = found, t->priced[s] = t->scan;
+    return found < at_home && found < at_home - rounding(t, s, best, *its_cost) ? best : NOBODY;
 }
 
 static void begin_scan(Tree *t) {
@@ -368,50 +469,59 @@ static void sift_down(Candidate *heap, Int count, Int at) {
 }
 
 /* Price all samples: a heap of those that have a better place, and how many they are. */
-static Int collect(Tree *t) {
+static Int collect(Tree *t, int among_all) {
     Int count = 0;
     begin_scan(t);
     for (Int s = 0; s < t->k; s++) {
-        double at_home = t->home_cost[s] - t->v[t->home[s]];
+        double cost = 0, at_home = t->home_cost[s] - t->v[t->home[s]];
         if (is_settled(t, s, at_home)) continue;
-        Int entry = 0, j = best_outside(t, s, &entry);
-        if (j != NOBODY) t->candidates[count++] = (Candidate){t->cost[entry] - t->v[j] - at_home, s, j, entry};
+        Int j = best_outside(t, s, among_all, &cost);
+        if (j != NOBODY) t->candidates[count++] = (Candidate){cost - t->v[j] - at_home, cost, s, j};
     }
     for (Int at = count / 2; at-- > 0;) sift_down(t->candidates, count, at);
     return count;
 }
 
-/* Pivot until no sample has a better place, with samples priced one by one. */
-static void optimise_by_samples(Tree *t) {
+/* Let candidates enter, the best first, until none is left. */
+static void enter_all(Tree *t, Int count) {
     Candidate *heap = t->candidates;
-    for (Int count; (count = collect(t));)
-        while (count) {
-            Candidate *best = heap;
-            Int s = best->sample;
-            double at_home = t->home_cost[s] - t->v[t->home[s]], reduced = t->cost[best->entry] - t->v[best->point] - at_home;
-            if (t->home[s] == best->point || reduced > best->reduced / 2) { /* much less than it was: is another better? */
-                best->point = best_outside(t, s, &best->entry);
-                t->outside[s] = -INFINITY; /* found at potentials between two scans */
-                if (best->point == NOBODY) {
-                    heap[0] = heap[--count];
-                    if (count) sift_down(heap, count, 0);
-                    continue;
-                }
-                reduced = t->cost[best->entry] - t->v[best->point] - at_home;
-            }
-            double next = count > 1 ? heap[1].reduced : INFINITY;
-            if (count > 2) next = fmin(next, heap[2].reduced);
-            if (reduced > next) {
-                best->reduced = reduced;
-                sift_down(heap, count, 0);
+    while (count) {
+        Candidate *best = heap;
+        Int s = best->sample;
+        double at_home = t->home_cost[s] - t->v[t->home[s]], reduced = best->cost - t->v[best->point] - at_home;
+        if (t->home[s] == best->point || reduced > best->reduced / 2) { /* much less than it was: is another better? */
+            best->point = best_outside(t, s, !t->near, &best->cost);
+            if (!t->near) t->outside[s] = -INFINITY; /* found at potentials between two scans */
+            if (best->point == NOBODY) {
+                heap[0] = heap[--count];
+                if (count) sift_down(heap, count, 0);
                 continue;
             }
-            Int j = best->point;
-            double cost = t->cost[best->entry];
-            heap[0] = heap[--count];
-            if (count) sift_down(heap, count, 0);
-            pivot(t, s, j, cost, reduced);
+            reduced = best->cost - t->v[best->point] - at_home;
         }
+        double next = count > 1 ? heap[1].reduced : INFINITY;
+        if (count > 2) next = fmin(next, heap[2].reduced);
+        if (reduced > next) {
+            best->reduced = reduced;
+            sift_down(heap, count, 0);
+            continue;
+        }
+        Int j = best->point;
+        double cost = best->cost;
+        heap[0] = heap[--count];
+        if (count) sift_down(heap, count, 0);
+        pivot(t, s, j, cost, reduced);
+    }
+}
+
+/* Pivot until no sample has a better place, with samples priced one by one. */
+static void optimise_by_samples(Tree *t) {
+    Int among_all = 1, found = 0;
+    for (Int count; (count = collect(t, among_all)) || !among_all;) {
+        enter_all(t, count);
+        if (among_all) found = count;
+        among_all = !t->near || count <= found / FEWER;
+    }
 }
 
 /* Pricing of pairs of cells */
@@ -448,6 +558,22 @@ static void look_up(Tree *t, Int i, Int j) {
     }
 }
 
+/* The same where several are kept: the next that is still there. Where none is, all samples of cell i are looked at. */
+static void next_kept(Tree *t, Int i, Int j) {
+    Int n = t->n, pair = i * n + j, *count = t->count + pair;
+    const Move *kept = t->kept + pair * t->keeps;
+    while (*count && t->home[kept[*count - 1].sample] != i) --*count;
+    if (!*count) {
+        t->beyond[pair] = INFINITY;
+        for (Int s = t->first_inside[i]; s != NOBODY; s = t->next_inside[s]) {
+            double its = t->cost[s * n + j] - t->home_cost[s];
+            if (its < t->beyond[pair]) keep(t, pair, s, its);
+        }
+    }
+    t->price[pair] = *count ? kept[*count - 1].price : INFINITY;
+    t->cheapest[pair] = *count ? kept[*count - 1].sample : NOBODY;
+}
+
 /* The cell where a sample of cell i gains most, which is the cheapest of that pair; NOBODY where none gains. */
 static Int best_move(Tree *t, Int i) {
     Int n = t->n, *cheapest = t->cheapest + i * n;
@@ -461,10 +587,11 @@ static Int best_move(Tree *t, Int i) {
         while (v[j] - price[j] < most) j++;
         Int s = cheapest[j];
         if (s == NOBODY || t->home[s] != i) {
-            look_up(t, i, j);
+            if (t->kept) next_kept(t, i, j);
+            else look_up(t, i, j);
             continue;
         }
-        double error = rounding(t, s, j, s * n + j);
+        double error = rounding(t, s, j, t->cost[s * n + j]);
         if (t->cost[s * n + j] - v[j] < t->home_cost[s] - v[i] - error) return j;
         price[j] = v[j] - v[i] + error; /* nothing is to be gained but rounding */
     }
@@ -521,29 +648,61 @@ static void settle_potential(Tree *t) {
     }
 }
 
+VECTORISED static double largest_finite(const double *cost, Int n) {
+    double found = -INFINITY;
+#if defined(__GNUC__)
+#pragma omp simd reduction(max : found)
+#endif
+    for (Int j = 0; j < n; j++) {
+        double its = cost[j] < INFINITY ? cost[j] : -INFINITY;
+        found = its > found ? its : found;
+    }
+    return found;
+}
+
 static double largest_price(const Tree *t) {
     double largest = 0;
     for (Int s = 0; s < t->k; s++) {
         Int first = t->offsets ? t->offsets[s] : s * t->n, stop = t->offsets ? t->offsets[s + 1] : first + t->n;
-        for (Int e = first; e < stop; e++) {
-            double price = t->cost[e] - t->home_cost[s];
-            if (price < INFINITY && price > largest) largest = price;
-        }
+        double price = largest_finite(t->cost + first, stop - first) - t->home_cost[s];
+        if (price > largest) largest = price;
     }
     for (Int u = 0; u < t->n; u++) largest = fmax(largest, 2 * fabs(t->v[u]));
     return largest > 0 ? largest : 1;
 }
 
+/* Whether one cell holds most of the samples. */
+static int is_crowded(const Tree *t) {
+    Int most = 0, votes = 0;
+    for (Int s = 0; s < t->k; s++) {
+        if (!votes) most = t->home[s];
+        votes += t->home[s] == most ? 1 : -1;
+    }
+    votes = 0;
+    for (Int s = 0; s < t->k; s++) votes += t->home[s] == most;
+    return 2 * votes > t->k;
+}
+
 /* Memory of the tree, all of 8 bytes a number; NULL if there is not enough. */
 static char *allocate(Tree *t) {
-    size_t n = t->n, k = t->k, of_pairs = !t->offsets && k >= PAIRS_FROM * n ? 2 * n * n + 3 * n + 2 * k : 0;
-    char *memory = malloc(8 * (5 * k + (8 + SCANS) * n + SCANS + 3 + of_pairs) + k * sizeof(Candidate)), *next = memory;
+    size_t n = t->n, k = t->k, of_pairs = 0, of_kept = 0, of_near = 0;
+    int is_large = n * k >= NEAR_FROM, in_pairs = k >= PAIRS_FROM * n;
+    /* A cell that holds nearly all is looked through for each of its pairs: pairs took 20 times as long (measured). */
+    if (is_large && in_pairs && k < KEEP_FROM * n) in_pairs = !is_crowded(t);
+    if (!t->offsets && in_pairs) {
+        of_pairs = 2 * n * n + 3 * n + 2 * k;
+        if (k >= KEEP_FROM * n) t->keeps = sqrt((double)k / n), of_kept = (2 + 2 * t->keeps) * n * n;
+    } else if (!t->offsets && is_large) of_near = 2 * LANES * k;
+    size_t numbers = (9 * k + (8 + SCANS) * n + SCANS + 3 + of_pairs + of_kept + of_near);
+    char *memory = malloc(8 * numbers), *next = memory;
     if (!memory) return NULL;
 #define TAKE(field, count) t->field = (void *)next, next += 8 * (count)
     TAKE(first_cell, k), TAKE(next_shared, k), TAKE(previous_shared, k), TAKE(outside, k), TAKE(priced, k);
     TAKE(link_cost, n), TAKE(next_cell, n), TAKE(previous_cell, n), TAKE(first_shared, n + 1), TAKE(depth, n + 1);
     TAKE(stack, n), TAKE(at_root, n), TAKE(past, SCANS * n), TAKE(rise, SCANS), TAKE(candidates, 0);
     next += k * sizeof(Candidate);
+    if (of_near) TAKE(near, of_near);
+    if (of_kept) TAKE(count, n * n), TAKE(beyond, n * n), TAKE(kept, 2 * t->keeps * n * n);
     if (of_pairs) {
         TAKE(price, n * n), TAKE(cheapest, n * n), TAKE(gain, n), TAKE(looks, n);
         TAKE(first_inside, n), TAKE(next_inside, k), TAKE(previous_inside, k);
@@ -571,6 +730,7 @@ EXPORT Int network_simplex(Int n, Int k, const double *cost, const Int *offsets,
         t.first_inside[u] = NOBODY;
         forget_prices(&t, u);
     }
+    for (Int pair = 0; t.kept && pair < n * n; pair++) t.count[pair] = 0, t.beyond[pair] = -INFINITY;
     for (Int s = 0; t.price && s < k; s++) enter_home(&t, s);
     double largest = largest_price(&t), dear = FIRST * largest;
     memcpy(t.at_root, v, n * sizeof(double));
@@ -675,15 +835,6 @@ EXPORT Int solve_pairs(Int count, Int n, Int k, const double *cost, const double
     free(numbers);
     free(indices);
     return failed ? -1 : 0;
-}
-
-VECTORISED static Int count_below(const double *cost, double base, const double *limit, Int n) {
-    Int count = 0;
-#if defined(__GNUC__)
-#pragma omp simd reduction(+ : count)
-#endif
-    for (Int j = 0; j < n; j++) count += cost[j] - base < limit[j];
-    return count;
 }
 
 /* Of each pair of cells the `each` samples that leave the first for the second at the least price, among samples with
