@@ -273,7 +273,7 @@ def test_something_without_points() -> None:
 
 @pytest.mark.slow
 def test_many_points_use_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("dense", "truncated"):
+    for name in ("dense", "gram"):
         monkeypatch.setattr(importlib.import_module(f"torchcoreset.transport.passes.{name}"), "DENSE_POINTS", 256)
     for module in (statistics_module, plan_module):
         monkeypatch.setattr(module, "MANY", 256)

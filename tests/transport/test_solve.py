@@ -593,7 +593,7 @@ def many_points(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few points count as many: soft passes over lists, sparse overlaps, and balancing over lists."""
     monkeypatch.setattr(solver_module, "DENSE_BALANCE", 8)
     monkeypatch.setattr(solver_module, "MOST_DENSE", 8)
-    for name in ("dense", "truncated"):
+    for name in ("dense", "gram"):
         monkeypatch.setattr(importlib.import_module(f"torchcoreset.transport.passes.{name}"), "DENSE_POINTS", 8)
     monkeypatch.setattr(importlib.import_module("torchcoreset.transport.passes.dense"), "SPARSE_FROM", 8)
     monkeypatch.setattr(importlib.import_module("torchcoreset.transport.dual.coarse_to_fine"), "FEWEST", 12)

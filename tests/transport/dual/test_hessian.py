@@ -17,6 +17,7 @@ from torchcoreset.transport.dual.hessian import (
     Sparse,
     curvature_of,
 )
+from torchcoreset.transport.passes import csr
 from torchcoreset.transport.passes.engine import SmoothedCells
 
 KINDS = [Factorised, Sparse]
@@ -33,7 +34,10 @@ def ring(n: int) -> Tensor:
 
 
 def as_kind(kind: type, gram: Tensor) -> Tensor:
-    return gram.to_sparse().coalesce() if kind is Sparse else gram
+    if kind is Factorised:
+        return gram
+    rows, cols = gram.nonzero(as_tuple=True)
+    return csr(torch.searchsorted(rows, torch.arange(len(gram) + 1)).int(), cols.int(), gram[rows, cols])
 
 
 def gradient(n: int) -> Tensor:

@@ -2,17 +2,18 @@
 
 `engine` is the interface, and says what both give back. `dense` does the work by matrix products in blocks; those in
 `fused` do it in one loop: compiled with the package for CPUs, by Triton for GPUs, or by KeOps. `truncated` are soft
-passes over the few points that matter to each sample, `nearest` finds the two lowest of many numbers, `choose` makes
-the engine that a problem asks for, and `rounding` bounds what the arithmetic may hide.
+passes over the few points that matter to each sample, and `gram` makes their curvature. `nearest` finds the two lowest
+of many numbers, `choose` makes the engine that a problem asks for, and `rounding` bounds what the arithmetic may hide.
 """
 
 from .choose import KEOPS_DIMENSIONS, EngineChoice, EngineName, check_engine, make_engine, warn_of_dimensions
 from .engine import Engine, Entries, LaguerreCells, SmoothedCells, SoftEngine, chunk_elements, exponential_, shuffled
 from .fused import load_keops, running
+from .gram import csr
 from .rounding import RESOLUTION, SUMMED, minimum_error, of_sums, unresolved
 
 __all__ = [
     "KEOPS_DIMENSIONS", "RESOLUTION", "SUMMED", "Engine", "EngineChoice", "EngineName", "Entries", "LaguerreCells",
-    "SmoothedCells", "SoftEngine", "check_engine", "chunk_elements", "exponential_", "load_keops",
+    "SmoothedCells", "SoftEngine", "check_engine", "chunk_elements", "csr", "exponential_", "load_keops",
     "make_engine", "minimum_error", "of_sums", "running", "shuffled", "unresolved", "warn_of_dimensions",
 ]  # fmt: skip

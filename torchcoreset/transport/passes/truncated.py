@@ -9,7 +9,6 @@ too. It guides Newton's steps; bounds are never taken from it.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 import torch
@@ -18,16 +17,12 @@ from torch import Tensor
 from ...deterministic import mass_by_cell
 from ..problem import Problem
 from .engine import Entries, Meter, SoftEngine, SoftSums, exponential_
+from .gram import gram_of
 
 REACH = 7.0  # etas beyond the nearest point within which points are candidates; exp(-7) is 1e-3
 LEAST_REACH = 3.0  # of lists after the potential has moved: beyond, they are made anew
 SMALL = 1e-2  # shares below this part of the sample's largest are left out of the Gram matrix
 ENOUGH = 100  # shares a point; of more, the Gram matrix takes every second sample, every third, ...
-DENSE_POINTS = 2048  # points beyond which n x n numbers are neither kept nor factorised
-# Shares a sample from which a sparse by dense product wins. Measured, (n, m) = (1000, 20k), milliseconds: 12 shares 31
-# sparse by sparse and 25 + 55 with a dense factor, 60 shares 636 and 177 + 52.
-CROWDED = 20
-GRAM_BLOCK = 1 << 22  # elements of the dense factor
 
 Search = Callable[[Tensor, float], Entries]
 
@@ -80,44 +75,9 @@ class TruncatedEngine(SoftEngine):
         root = a.sqrt().to(share.dtype)
         share *= (root / total).index_select(0, rows)
         mass = mass_by_cell(cols, share * root.index_select(0, rows), len(b)).double()
-        return SoftSums(a @ minimum, a @ largest_share, mass, lambda: self._gram(rows, cols, share, kept))
+        return SoftSums(a @ minimum, a @ largest_share, mass, lambda: self._gram(share, kept))
 
-    def _gram(self, rows: Tensor, cols: Tensor, share: Tensor, kept: Tensor) -> Tensor:
-        m, n = len(self.problem.y), len(self.problem.x)
+    def _gram(self, share: Tensor, kept: Tensor) -> Tensor:
+        n = len(self.problem.x)
         stride = max(1, int(kept.sum()) // (ENOUGH * n))
-        if stride > 1:
-            kept = kept & (rows % stride == 0)
-        index = kept.nonzero()[:, 0]
-        rows, cols = rows[index].long(), cols[index].long()
-        # Every stride-th sample stands for all.
-        return gram_of(rows // stride, cols, share[index] * stride**0.5, (-(-m // stride), n))
-
-
-def gram_of(rows: Tensor, cols: Tensor, shares: Tensor, shape: tuple[int, int]) -> Tensor:
-    """The Gram matrix (n, n) of some entries, float64: dense up to DENSE_POINTS points, else sparse COO and coalesced.
-
-    `rows` are samples, ascending, `cols` points, and `shares` are times the root of the sample's weight: (entries,)
-    each.
-    """
-    m, n = shape
-    if n > DENSE_POINTS or len(rows) < CROWDED * m:
-        split = _matrix(rows, cols, shares, shape)
-        with warnings.catch_warnings():  # of a format that torch takes on the way
-            warnings.filterwarnings("ignore", message="Sparse CSR tensor support", category=UserWarning)
-            pairs: Tensor = torch.sparse.mm(split.t(), split).double()
-        return pairs.coalesce() if n > DENSE_POINTS else pairs.to_dense()
-    gram: Tensor = shares.new_zeros(n, n, dtype=torch.float64)
-    for start in range(0, m, GRAM_BLOCK // n):
-        count = min(GRAM_BLOCK // n, m - start)
-        first, last = torch.searchsorted(rows, rows.new_tensor([start, start + count])).tolist()
-        block = _matrix(rows[first:last] - start, cols[first:last], shares[first:last], (count, n))
-        gram += torch.sparse.mm(block.t(), block.to_dense())
-    return gram
-
-
-def _matrix(rows: Tensor, cols: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    """A sparse matrix; entries are in order and inside, so that nothing has to be checked."""
-    index = torch.stack((rows, cols))
-    return torch.sparse_coo_tensor(
-        index, values, shape, device=values.device, is_coalesced=True, check_invariants=False
-    )
+        return gram_of(self._offsets, self._cols, share, kept, n, stride)
