@@ -56,9 +56,12 @@ def test_counts_of_equal_samples_are_exact() -> None:
 
 @every_power
 @pytest.mark.parametrize("n", [1, 6, 40])
-@pytest.mark.parametrize("picked", [50, engine.PICKED])
-def test_cells_follow_a_potential_that_moves(p: float, n: int, picked: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("picked", "risen"), [(50, engine.RISEN_PAIRS), (engine.PICKED, 1)])
+def test_cells_follow_a_potential_that_moves(
+    p: float, n: int, picked: int, risen: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(engine, "PICKED", picked)
+    monkeypatch.setattr(engine, "RISEN_PAIRS", risen)
     # by little, by next to nothing, by much at one point only, by an offset, and not at all
     problem, v = some_problem(p, n, 500)
     whole, made = DenseEngine(problem), DenseEngine(problem)
@@ -78,6 +81,22 @@ def test_cells_follow_a_potential_that_moves(p: float, n: int, picked: int, monk
         assert bool((cells.margin > -1e-12).all())
         assert torch.equal(cells.potential, v)
     assert made.meter.spent < whole.meter.spent
+
+
+def test_few_points_that_rise_alone_cost_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, v = some_problem(2.0, 40, 500)
+    rise = 0.002 * v
+    rise[:3] = torch.tensor([2.0, 1.0, 3.0])
+    spent = []
+    for pairs in (engine.RISEN_PAIRS, 1):
+        monkeypatch.setattr(engine, "RISEN_PAIRS", pairs)
+        made = DenseEngine(problem)
+        cells = made.hard(v)
+        before = made.meter.spent
+        assert torch.equal(made.hard(v + rise, cells).cell, DenseEngine(problem).hard(v + rise).cell)
+        spent.append(made.meter.spent - before)
+    assert spent[0] > 0.8
+    assert spent[1] < 0.5
 
 
 def test_one_point_has_infinite_slack() -> None:

@@ -29,6 +29,9 @@ from .rounding import EXACT_MASS, RESOLUTION, SUMMED, doubtful, of_sums
 CHUNK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}
 PICKED = 1 << 23  # numbers of samples that are picked out at once: 32 MiB in float32
 SHARPENED = 1 << 27  # differences that are worth a sharper bound in the end
+# Points that rise by far more than all others are compared with every sample, from as many pairs (16 ms) on, if that
+# takes less than this part of the time; looked at for it are some samples.
+RISEN_PAIRS, RISEN_PAYS, RISEN_SHOWN = 1 << 26, 0.9, 1 << 15
 HUGE = 1 << 24  # samples beyond which a subsample is not the head of a shuffle of all
 # 2^-46 is 1e-14, below what a sum of float32 shares resolves, and its square times a weight of 1e-9 is still
 # a normal float32. Denormals are 10 times slower on CPUs.
@@ -238,17 +241,47 @@ class Engine(SoftEngine):
     def _renewed(self, v: Tensor, near: LaguerreCells) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Cells, costs and margins at v, (m,), from those at a potential near it, and which samples were looked at.
 
-        No sample stays farther behind its second nearest point than the largest rise is above that of its own cell.
+        No sample stays farther behind its second nearest point than the largest rise is above that of its own cell. The
+        few points that rise by far more than all others are compared with every sample.
         """
         problem, rise, centred = self.problem, v - near.potential, self._centred(v)
-        margin = near.margin - (rise.max() - rise).to(near.margin.dtype).index_select(0, near.cell)
+        risen = self._risen(rise, near)
+        most = rise.index_fill(0, risen, -math.inf).max()
+        margin = near.margin - (most - rise).to(near.margin.dtype).index_select(0, near.cell)
         cell, cost = near.cell.clone(), near.cost.clone()
+        if len(risen):
+            margin = torch.minimum(margin, self._margin_to(risen, centred, cell, cost).to(margin.dtype))
         close, _ = self._doubts(centred, cell, cost, margin, problem.squares)
         for some in torch.split(close, max(1, PICKED // problem.x.shape[1])) if len(close) else ():
             part = self.apart(replace(problem, y=problem.y.index_select(0, some), a=problem.a.index_select(0, some)))
             cells, gaps = part._two_nearest(centred)
             cell[some], margin[some], cost[some] = cells, gaps, part._cost_to(cells)
         return cell, cost, margin, close
+
+    def _risen(self, rise: Tensor, near: LaguerreCells) -> Tensor:
+        """The points, by how far they have risen (n,), whose comparison with all samples saves most others."""
+        n, m = len(rise), self.problem.count
+        order = rise.argsort(descending=True, stable=True)
+        if n * m < RISEN_PAIRS:
+            return order[:0]
+        numbers = rise.new_tensor([0, *(2**k for k in range(n.bit_length() - 2))])  # up to a quarter of them
+        some = slice(None, None, max(1, len(near.cell) // RISEN_SHOWN))
+        kept_to = near.margin[some] + rise.index_select(0, near.cell[some])  # the rise of others that changes the cell
+        most = rise[order[numbers.long()]]
+        close, seen = self.total((kept_to[:, None] <= most).sum(0).double(), rise.new_tensor(len(kept_to)))
+        work = numbers / n + close / seen
+        least = int(work.argmin())
+        return order[: int(numbers[least]) if work[least] < RISEN_PAYS * work[0] else 0]
+
+    def _margin_to(self, points: Tensor, v: Tensor, cell: Tensor, cost: Tensor) -> Tensor:
+        """How much farther than its cell in c - v the nearest of some points is from each sample, (m,) float64."""
+        problem = self.problem
+        self.meter.spent += len(points) * problem.count / self.meter.unit
+        heights = v[points]
+        part = self.apart(replace(problem, x=problem.x[points], b=problem.b[points]))
+        nearest, gap = part._two_nearest(heights)
+        beyond = (part._cost_to(nearest) - heights.index_select(0, nearest)) - (cost - v.index_select(0, cell))
+        return torch.where(points.index_select(0, nearest) == cell, gap.double(), beyond)
 
     def _settled(
         self, v: Tensor, cell: Tensor, cost: Tensor, margin: Tensor, among: Tensor | None, affordable: int
