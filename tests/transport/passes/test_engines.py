@@ -371,3 +371,24 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(solver, "make_engine", listen)
     return asked
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("p", [1.0, 2.0])
+def test_the_cheapest_samples_of_points_are_those_of_dense(
+    p: float, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiled, "FEW", 3)
+    problem = some_problem(p, 41, 333, 3, dtype)
+    generator = torch.Generator().manual_seed(0)
+    v = 0.3 * torch.randn(41, dtype=torch.float64, generator=generator)
+    highest = torch.rand(333, generator=generator, dtype=dtype)
+    points, counts = torch.tensor([40, 2, 3, 17, 30, 31, 5]), torch.tensor([1, 2, 150, 7, 333, 300, 7])
+    found = []
+    for engine in ("compiled", "dense"):
+        row, loss = make_engine(problem, engine)._cheapest(points, counts, v, highest)
+        parts = zip(row.split(counts.tolist()), loss.split(counts.tolist()), strict=True)
+        found.append([(some.sort().values, losses.sort().values) for some, losses in parts])
+    for ours, theirs in zip(*found, strict=True):
+        assert torch.equal(ours[0], theirs[0])
+        torch.testing.assert_close(ours[1], theirs[1], rtol=0, atol=256 * torch.finfo(dtype).eps)

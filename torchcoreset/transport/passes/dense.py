@@ -7,7 +7,6 @@ A block of few points is (n, samples): the nearest is sought along columns, for 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TypeVar
@@ -122,22 +121,36 @@ class DenseEngine(Engine):
         poor = (listed < supply.clamp(max=(1 - 1e-9) * float(a.sum()))).nonzero()[:, 0]
         if not len(poor):
             return rows, cols, reduced
-        more_rows, more_cols, more_reduced = [], [], []
-        for points in torch.split(poor, max(1, CHUNK // m)):
-            loss = self._reduced(slice(0, m), v, points) - highest
-            count = min(m, math.ceil(float(supply[points].max()) / float(a.mean())))
-            least, row = loss.topk(count, largest=False)
-            new = least > 0
-            more_rows.append(row[new].int())
-            more_cols.append(points[:, None].expand_as(row)[new].int())
-            more_reduced.append(least[new] + highest.index_select(0, row[new]))
-        more_row, order = torch.cat(more_rows).sort()
+        counts = (supply[poor] / a.mean()).ceil().long().clamp(max=m)
+        row, loss = self._cheapest(poor, counts, v, highest)
+        of_poor = torch.zeros_like(supply, dtype=torch.bool).index_fill_(0, poor, True).index_select(0, cols)
+        pairs = rows[of_poor].long() * len(v) + cols[of_poor]
+        # Not those with loss > 0: another order of summation rounds another way.
+        new = ~torch.isin(row * len(v) + poor.repeat_interleave(counts), pairs)
+        more_row, order = row[new].int().sort(stable=True)
+        more_col = poor.int().repeat_interleave(counts)[new][order]
+        more_reduced = (loss[new] + highest.index_select(0, row[new]))[order]
         places = torch.searchsorted(rows, more_row) + torch.arange(len(more_row), device=rows.device)
         return (
             inserted(rows, places, more_row),
-            inserted(cols, places, torch.cat(more_cols)[order]),
-            inserted(reduced, places, torch.cat(more_reduced)[order]),
+            inserted(cols, places, more_col),
+            inserted(reduced, places, more_reduced),
         )
+
+    def _cheapest(self, points: Tensor, counts: Tensor, v: Tensor, highest: Tensor) -> tuple[Tensor, Tensor]:
+        """The `counts` samples of each of some points whose c - v exceeds `highest` (m,) by least, and by how much.
+
+        One point after the other, (counts.sum(),) each.
+        """
+        m, rows, losses = len(highest), [], []
+        size = max(1, CHUNK // m)
+        for some, wanted in zip(torch.split(points, size), torch.split(counts, size), strict=True):
+            loss = self._reduced(slice(0, m), v, some) - highest
+            least, row = loss.topk(int(wanted.max()), largest=False)
+            first = torch.arange(least.shape[1], device=row.device) < wanted[:, None]
+            rows.append(row[first])
+            losses.append(least[first])
+        return torch.cat(rows), torch.cat(losses)
 
     def _soft_sums(self, v: Tensor, eta: float) -> SoftSums:
         b = self.problem.b

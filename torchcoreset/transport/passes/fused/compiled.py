@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any, TypeVar
 
@@ -31,8 +32,10 @@ ARGUMENTS = {
     "soft": "nnnnnx" + 10 * "*",
     "moments": "nnnnnxn" + 8 * "*" + ">x",
     "lists": "nnnnnn" + 11 * "*" + ">n",
+    "several_nearest": "nnnn" + 10 * "*",
 }
 BLOCK = 64  # bytes, at most, of one coordinate of a block of samples: of two vectors
+FEW = 64  # of points that seek samples: as many are one part
 POINTS = 4  # that passes.c takes at once
 PART = 1 << 14  # samples that one thread takes at a time
 WORTH = 1 << 21  # products from which a thread is worth starting: half a millisecond
@@ -142,10 +145,27 @@ class CompiledEngine(FusedEngine):
         row = torch.arange(len(y), dtype=torch.int32, device=y.device).repeat_interleave(count)
         return row, torch.cat([col for col, _ in found]), torch.cat([reduced for _, reduced in found]), lowest
 
-    def _in_parts(self, work: Callable[[slice], Found]) -> list[Found]:
+    def _cheapest(self, points: Tensor, counts: Tensor, v: Tensor, highest: Tensor) -> tuple[Tensor, Tensor]:
+        problem, omits = self.problem, self.problem.cost.omits_square
+        seek = replace(problem, x=problem.y, b=problem.a, y=problem.x[points], a=problem.b[points])
+        swapped = CompiledEngine(seek)
+        run = swapped._pass("several_nearest", highest + self._y2 if omits else highest)
+        ends = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
+        row = torch.empty(int(ends[-1]), dtype=torch.int32, device=points.device)
+        loss = highest.new_empty(len(row))
+
+        def work(part: slice) -> None:
+            held = loss.new_empty(BLOCK * int(counts[part].max()))
+            run(part, ends[part.start :], held, row, loss)
+
+        swapped._in_parts(work, FEW)
+        own = swapped._y2 - v[points] if omits else -v[points]
+        return row.long(), loss + own.to(loss.dtype).repeat_interleave(counts)
+
+    def _in_parts(self, work: Callable[[slice], Found], size: int = PART) -> list[Found]:
         """The work on each part of the samples, by as many threads as torch uses."""
         y = self.problem.y
-        parts = [slice(start, start + PART) for start in range(0, len(y), PART)]
+        parts = [slice(start, start + size) for start in range(0, len(y), size)]
         threads = min(torch.get_num_threads(), len(parts), y.numel() * len(self.problem.x) // WORTH)
         if threads < 2:
             return [work(part) for part in parts]

@@ -435,6 +435,100 @@ EXPORT Int NAME(lists)(Int n, Int m, Int d, Int root, Int used, Int room, const 
     return m;
 }
 
+/* A point, and its c - v. */
+typedef struct {
+    REAL reduced;
+    int32_t place;
+} NAME(Found);
+#define Found NAME(Found)
+
+/* Rearranges: the `count` lowest first, the highest of these last among them. Source: Hoare (1961), algorithm 65. */
+static void NAME(lowest_first)(Found *found, Int size, Int count) {
+    Int low = 0, high = size - 1;
+    while (low < high) {
+        REAL pivot = found[(low + high) / 2].reduced;
+        Int i = low, j = high;
+        while (i <= j) {
+            while (found[i].reduced < pivot)
+                i++;
+            while (found[j].reduced > pivot)
+                j--;
+            if (i <= j) {
+                Found swapped = found[i];
+                found[i++] = found[j];
+                found[j--] = swapped;
+            }
+        }
+        if (count - 1 <= j)
+            high = j;
+        else if (count - 1 >= i)
+            low = i;
+        else
+            return;
+    }
+}
+
+/* Of each sample the points that are lowest in c - v, as many as `ends` (m + 1) leaves room for, in any order: their places
+`col` and c - v, `found`, from ends[k] to ends[k + 1] - 1. `work` holds d WIDTH numbers, `held` twice the points sought for
+each sample of a block. */
+EXPORT void NAME(several_nearest)(Int n, Int m, Int d, Int root, const REAL *x, const REAL *x2, const REAL *v,
+                                  const REAL *y, const REAL *y2, REAL *work, const Int *ends, Found *held,
+                                  int32_t *col, REAL *found) {
+    Pass p = {n, m, d, root, x, x2, v, y, y2};
+    for (Int start = 0; start < m; start += WIDTH) {
+        Int samples = m - start < WIDTH ? m - start : WIDTH, count[WIDTH], number[WIDTH] = {0};
+        Found *of[WIDTH], *next = held;
+        REAL limit[WIDTH]; /* lower ones are among the lowest so far */
+        Vector squares[VECTORS], bound[VECTORS], r[POINTS][VECTORS];
+        for (Int s = 0; s < WIDTH; s++) {
+            count[s] = s < samples ? ends[start + s + 1] - ends[start + s] : 0;
+            limit[s] = count[s] ? INFINITY : -INFINITY;
+            of[s] = next;
+            next += 2 * count[s];
+        }
+        memcpy(bound, limit, sizeof limit);
+        NAME(load)(&p, start, work);
+        NAME(load_squares)(&p, start, squares);
+        for (Int i = 0; i < n; i += POINTS) {
+            Int words[VECTORS * BYTES / sizeof(Int)], any = 0;
+            Mask hits[VECTORS] = {{0}};
+            if (root)
+                NAME(reduce)(&p, work, squares, i, 1, r);
+            else
+                NAME(reduce)(&p, work, squares, i, 0, r);
+            for (Int q = 0; q < POINTS; q++)
+                for (Int a = 0; a < VECTORS; a++)
+                    hits[a] |= r[q][a] < bound[a];
+            memcpy(words, hits, sizeof hits);
+            for (Int w = 0; w < (Int)(VECTORS * BYTES / sizeof(Int)); w++)
+                any |= words[w];
+            if (!any)
+                continue;
+            for (Int s = 0; s < samples; s++)
+                for (Int q = 0; q < POINTS && hits[s / LANES][s % LANES]; q++) {
+                    REAL value = r[q][s / LANES][s % LANES];
+                    if (!(value < limit[s]))
+                        continue;
+                    of[s][number[s]++] = (Found){value, (int32_t)(i + q)};
+                    if (number[s] == 2 * count[s]) {
+                        NAME(lowest_first)(of[s], number[s], count[s]);
+                        number[s] = count[s];
+                        limit[s] = of[s][count[s] - 1].reduced;
+                    }
+                }
+            memcpy(bound, limit, sizeof limit);
+        }
+        for (Int s = 0; s < samples; s++) {
+            NAME(lowest_first)(of[s], number[s], count[s]);
+            for (Int e = 0; e < count[s]; e++) {
+                col[ends[start + s] + e] = of[s][e].place;
+                found[ends[start + s] + e] = of[s][e].reduced;
+            }
+        }
+    }
+}
+
+#undef Found
 #undef Vector
 #undef Mask
 #undef Pass
