@@ -5,7 +5,7 @@ import importlib
 import math
 import statistics
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -874,6 +874,17 @@ def test_few_corrections_do_where_clusters_exchange_few_samples(monkeypatch: pyt
         assert result.status is tc.Status.CONVERGED
         counts.append(len(tried))
     assert statistics.median(counts) <= 15
+
+
+@pytest.mark.parametrize(("n", "few"), [(20, 80), (2000, 1000)])  # four samples a point; or a sample in 40
+def test_samples_are_dearer_to_move_among_many_points(n: int, few: int) -> None:
+    settings = solver_module.Settings(1e-3, False, 100, "auto", False)
+    solver = solver_module.Solver(make_problem(normal(n, 2), normal(40000, 2, seed=1)), settings)
+    cells, b = solver.evaluate(torch.zeros(n, dtype=torch.float64)), solver.problem.b
+    wrong = torch.zeros_like(b)
+    wrong[0], wrong[1] = 1 / 40000, -1 / 40000
+    assert solver._few(replace(cells, mass=b + 0.9 * few * wrong))
+    assert not solver._few(replace(cells, mass=b + 1.1 * few * wrong))
 
 
 def test_a_correction_that_failed_is_tried_shorter(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,6 +72,7 @@ BLURRED = 0.4  # softness at which a warm start that is not near begins
 CORRECTIONS = 12  # most Newton steps on all samples; what is left over is moved by the flow
 FEW_CORRECTIONS = 3  # the same up to FEW_PAIRS
 MOVE_COST = 1e4  # of moving one sample by the flow, in elements of a pass: 1e3 and 1e4 do as well (measured)
+MOVE_COST_PAIRS = 0.02  # the same for each pair of points, where they are many: 0.5 ms with 10,000 (measured)
 MOVED_PER_POINT = 4  # samples a point above which another correction is tried before the flow
 GOOD_RISE = 0.1  # part of the predicted rise below which the step was too long for its curvature
 TRUST_CUT = 8.0  # what the trust radius is divided by then
@@ -481,7 +482,8 @@ class Solver:
     def _few(self, cells: LaguerreCells) -> bool:
         """Whether so few samples are in wrong cells that moving them is worth no more passes."""
         n, m = len(self.problem.x), self.problem.count
-        return _marginal_error(cells, self.problem) * m <= min(m * n / MOVE_COST, MOVED_PER_POINT * n)
+        move_cost = max(MOVE_COST, MOVE_COST_PAIRS * n * n)
+        return _marginal_error(cells, self.problem) * m <= min(m * n / move_cost, MOVED_PER_POINT * n)
 
     def _balance(self, cells: LaguerreCells, widen: int, priced: int) -> Tensor:
         """A feasible plan from cells; keeps the best upper bound; returns the potential that goes with it.

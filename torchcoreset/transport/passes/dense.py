@@ -28,6 +28,7 @@ T = TypeVar("T")
 SPARSE_FROM = 256  # points from which lists pay on a CPU; a GPU needs them only where n x n numbers are too many
 SPARSE_FILL = 0.25  # part of all pairs beyond which lists cost more than they save
 SUPPLY = 2  # times its weight of samples that list a point: one with less could starve
+ROOM = 1 << 20  # entries of points that lack supply beyond which each has as many as its own asks for
 CHUNK = 1 << 22  # elements of a block with all samples of some points
 SMALL = 1 << 16  # differences that take no longer than a product in float64
 DECIDED = 1e-3  # a sample that sends less than this away from its first point adds nothing to the curvature
@@ -122,6 +123,8 @@ class DenseEngine(Engine):
         if not len(poor):
             return rows, cols, reduced
         counts = (supply[poor] / a.mean()).ceil().long().clamp(max=m)
+        # As many as the poorest seeks, where there is room: where one lacks much, what is around it has to pass it on.
+        counts = counts.clamp(min=min(int(counts.max()), ROOM // len(poor)))
         row, loss = self._cheapest(poor, counts, v, highest)
         of_poor = torch.zeros_like(supply, dtype=torch.bool).index_fill_(0, poor, True).index_select(0, cols)
         pairs = rows[of_poor].long() * len(v) + cols[of_poor]
