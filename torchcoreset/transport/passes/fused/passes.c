@@ -490,7 +490,6 @@ EXPORT void NAME(several_nearest)(Int n, Int m, Int d, Int root, const REAL *x, 
         NAME(load)(&p, start, work);
         NAME(load_squares)(&p, start, squares);
         for (Int i = 0; i < n; i += POINTS) {
-            Int words[VECTORS * BYTES / sizeof(Int)], any = 0;
             Mask hits[VECTORS] = {{0}};
             if (root)
                 NAME(reduce)(&p, work, squares, i, 1, r);
@@ -499,10 +498,7 @@ EXPORT void NAME(several_nearest)(Int n, Int m, Int d, Int root, const REAL *x, 
             for (Int q = 0; q < POINTS; q++)
                 for (Int a = 0; a < VECTORS; a++)
                     hits[a] |= r[q][a] < bound[a];
-            memcpy(words, hits, sizeof hits);
-            for (Int w = 0; w < (Int)(VECTORS * BYTES / sizeof(Int)); w++)
-                any |= words[w];
-            if (!any)
+            if (!NAME(any)(hits))
                 continue;
             for (Int s = 0; s < samples; s++)
                 for (Int q = 0; q < POINTS && hits[s / LANES][s % LANES]; q++) {
