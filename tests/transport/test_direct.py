@@ -8,8 +8,10 @@ from torch import Tensor
 
 import torchcoreset as tc
 from tests.benchmarks.problems import separated
-from tests.data import normal, seeds
+from tests.data import normal, seeded, seeds
+from torchcoreset.coresets.start.bisection import leaf_means, leaves
 from torchcoreset.transport import solver
+from torchcoreset.transport.passes import make_engine
 from torchcoreset.transport.problem import make_problem
 from torchcoreset.transport.solver import Solver
 
@@ -155,7 +157,7 @@ def test_many_samples_a_point_are_approached() -> None:
 
 
 def test_between_clusters_a_flow_takes_over_from_newton() -> None:
-    x, y = separated(20, 8000, 8, distance=20)(0)
+    x, y = separated(20, 16_000, 8, distance=20)(0)
     b = torch.rand(20, generator=torch.Generator().manual_seed(0)) + 0.5
     start = tc.transport(x, y, 2, b).potential
     x = x + 0.1 * normal(20, 8, seed=1).to(x)
@@ -173,6 +175,32 @@ def test_a_lost_start_is_given_up_for_zero() -> None:
     begun = Solver(make_problem(x, y, 2), _settings())
     assert begun._balance_all(lost)
     assert begun.value == pytest.approx(tc.transport(x, y, exact=True).value, rel=1e-9)
+
+
+def test_a_flow_begins_where_less_mass_is_in_wrong_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = normal(20, 3), normal(20_000, 3, seed=1)
+    x, y = (torch.where(rows[:, :1] > 0, rows + 40, rows) for rows in (x, y))
+    # As high as what it costs to cross between the groups, but most samples of each are in one cell.
+    guess = tc.transport(x, y).potential
+    guess[x[:, 0].argmin()] += 3
+    guess[x[:, 0].argmax()] += 3
+    problem = _problem(x, y)
+    zero, higher = (make_engine(problem, "auto").hard(v) for v in (torch.zeros_like(guess), guess))
+    assert higher.dual > zero.dual
+    assert (higher.mass - problem.b).abs().sum() > (zero.mass - problem.b).abs().sum()
+    begun, of = [], solver.balance
+    monkeypatch.setattr(solver, "balance", lambda *args: begun.append(args[-1]) or of(*args))
+    assert Solver(problem, _settings())._balance_all(guess)
+    assert not begun[0].any()
+
+
+@pytest.mark.usefixtures("direct")
+def test_lost_starts_are_given_up_for_a_flow_from_zero_where_that_is_near() -> None:
+    y = separated(20, 16_000, 8, distance=20)(0)[1]
+    index, sizes = leaves(y, 20, seeded())
+    x, lost = leaf_means(y[index], sizes), 1e4 * normal(20, 1, seed=2)[:, 0].double()
+    assert not Solver(_problem(x, y), _settings()).is_small(lost)
+    assert tc.transport(x, y, start=lost).gap <= 1e-3
 
 
 def _problem(x: Tensor, y: Tensor, p: float = 2) -> object:

@@ -44,6 +44,7 @@ def check_agreement(engine: Engine, dense: DenseEngine) -> None:
     v = 0.3 * torch.randn(len(problem.x), dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     v = v.to(problem.x.device)
     ours, theirs = engine.hard(v), dense.hard(v)
+    torch.testing.assert_close(engine.costs(), dense.costs(), rtol=0, atol=16 * eps * largest)
     moved = ours.cell != theirs.cell
     assert bool((theirs.margin[moved] <= 8 * eps * largest).all()), "only ties may be broken differently"
     torch.testing.assert_close(ours.margin, theirs.margin, rtol=0, atol=16 * eps * largest)

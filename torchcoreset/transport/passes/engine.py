@@ -205,6 +205,10 @@ class Engine(SoftEngine):
         cell, cost, margin, close = self._renewed(v, near)
         return self._summed(v, cell, cost, margin, close, len(close))
 
+    def costs(self) -> Tensor:
+        """Costs of all samples here at all points, (m, n) float64, rounded as in passes."""
+        return self.problem.cost.pairwise(self.problem.y, self.problem.x).double()
+
     def sharpened(self, cells: LaguerreCells) -> LaguerreCells:
         """The same cells, with less in doubt where looking at it again takes no longer than a second or so."""
         cell, cost, margin = cells.cell.clone(), cells.cost.clone(), cells.margin.clone()

@@ -32,6 +32,7 @@ ARGUMENTS = {
     "soft": "nnnnnx" + 10 * "*",
     "moments": "nnnnnxn" + 8 * "*" + ">x",
     "lists": "nnnnnn" + 11 * "*" + ">n",
+    "costs": "nnnnn" + 8 * "*",
     "several_nearest": "nnnn" + 10 * "*",
 }
 BLOCK = 64  # bytes, at most, of one coordinate of a block of samples: of two vectors
@@ -88,6 +89,12 @@ class CompiledEngine(FusedEngine):
             )  # fmt: skip
 
         return run
+
+    def costs(self) -> Tensor:
+        y, n, squares = self.problem.y, len(self.problem.x), self._y2
+        run, found = self._pass("costs", self.problem.b.new_zeros(n), n), self.problem.a.new_empty(len(y), n)
+        self._in_parts(lambda part: run(part, squares[part], found[part]))
+        return found
 
     def _two_nearest(self, v: Tensor) -> tuple[Tensor, Tensor]:
         y, run = self.problem.y, self._pass("two_nearest", v)

@@ -524,6 +524,26 @@ EXPORT void NAME(several_nearest)(Int n, Int m, Int d, Int root, const REAL *x, 
     }
 }
 
+/* Costs of samples at the `used` points, `cost` (m, used) of doubles, for v = 0; `squares` (m) are those of their norms.
+`work` holds (d + n) WIDTH numbers. */
+EXPORT void NAME(costs)(Int n, Int m, Int d, Int root, Int used, const REAL *x, const REAL *x2, const REAL *v,
+                        const REAL *y, const REAL *y2, REAL *work, const REAL *squares, double *cost) {
+    Pass p = {n, m, d, root, x, x2, v, y, y2};
+    Vector *kept = (Vector *)(work + d * WIDTH);
+    for (Int start = 0; start < m; start += WIDTH) {
+        Vector least[VECTORS];
+        NAME(keep)(&p, start, work, kept, least);
+        for (Int s = 0; s < WIDTH && start + s < m; s++) {
+            const REAL *its = (const REAL *)kept + s;
+            REAL square = root ? 0 : squares[start + s];
+            for (Int i = 0; i < used; i++) {
+                REAL c = its[i * WIDTH] + square;
+                cost[(start + s) * used + i] = c > 0 ? c : 0;
+            }
+        }
+    }
+}
+
 #undef Found
 #undef Vector
 #undef Mask
