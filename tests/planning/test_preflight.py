@@ -41,11 +41,11 @@ print((memory("VmHWM") - before) * 1024)
     ],
 )
 def test_memory_is_what_was_estimated(n: int, m: int, d: int, p: int, tolerance: float) -> None:
-    """A build asks for 0.8 of the estimate, right to a fifth; the rest is for what the C library keeps of what it is
+    """A build asks for 0.8 of the estimate, right to a quarter; the rest is for what the C library keeps of what it is
     given back, which varies from run to run and is left out here.
     """
     estimate = tc.preflight(lambda k: torch.randn(k, d), n, p, samples=m).memory
-    assert int(run(MMAP + PROBE, *map(str, (n, m, d, p, tolerance)))) == pytest.approx(0.8 * estimate, rel=0.2)
+    assert int(run(MMAP + PROBE, *map(str, (n, m, d, p, tolerance)))) == pytest.approx(0.8 * estimate, rel=0.25)
 
 
 @pytest.mark.slow

@@ -7,9 +7,9 @@ held in m d s bytes, and once more if an offset is subtracted, with NUMBERS floa
 of a part of the samples. Measured, and 0.8 of the estimate, in MiB, for (n, m, d), float32 without an offset
 (tolerances as in tests/planning/test_preflight.py):
 
-    (10, 100k, 2) 25, 24    (10, 500k, 2) 78, 76    (50, 200k, 2) 40, 39    (20, 30k, 100) 36, 37
-    (100, 100k, 16) 38, 34    (150, 150k, 3) 39, 42    (250, 100k, 4) 50, 47    (500, 100k, 8) 82, 88
-    (1000, 100k, 2) 220, 200    (1000, 50k, 16) 105, 111    (2000, 100k, 8) 227, 209    (50, 100k, 4) 24, 27 for p = 1
+    (10, 500k, 2) 78, 87    (50, 200k, 2) 50, 43    (20, 30k, 100) 40, 36    (100, 100k, 16) 39, 34
+    (150, 150k, 3) 42, 40    (250, 100k, 4) 54, 41    (500, 100k, 8) 61, 75    (1000, 100k, 8) 219, 185
+    (50, 100k, 4) 24, 28 for p = 1    (10, 100k, 2) 25 or 35, by the tolerance, 26
 
 With few samples a point it may be twice as much ((500, 20k, 2): 101 and 50). What the allocator keeps varies by some
 10 MiB. Time is measured: one transport on a part of the samples, scaled up.
@@ -34,10 +34,10 @@ from ..tensors import check_count
 from ..transport import check_power, make_problem, solve
 
 MIB = 1 << 20
-NUMBERS = 20  # float64 a sample beside its coordinates
+NUMBERS = 24  # float64 a sample beside its coordinates
 COPIES = 5  # of the samples on which a start is found
 BLOCKS = 14 * MIB  # of work on a part of the samples at a time
-BOUNDARIES = 0.007 * MIB  # costs of the samples near boundaries, times n^1.5 (measured)
+BOUNDARIES = 0.0011 * MIB  # costs of the samples near boundaries, times n^1.75 (measured)
 PER_SAMPLE = 2400  # bytes of the same, at most
 STEPS = 40  # of a typical build by fixed points, until it has converged
 PROBE = 20_000  # samples, at most, of the transport that is timed
@@ -49,7 +49,7 @@ class Preflight:
     """Expected memory and time of a build; `print` it.
 
     Attributes:
-        memory: bytes at the peak, beyond what is in memory now. A build asks for 0.8 of them, right to a fifth; the C
+        memory: bytes at the peak, beyond what is in memory now. A build asks for 0.8 of them, right to a quarter; the C
             library keeps some of what it is given back, up to half as much more. With few samples a point it may take
             twice as much.
         seconds: time until convergence; a rough estimate, since the number of steps is not known before.
@@ -124,7 +124,7 @@ def estimate_memory(samples: int, size: int, dimension: int, bytes_a_number: int
     row = dimension * bytes_a_number
     step = samples * (row * shifted + NUMBERS * 8)
     start = COPIES * min(samples, pool_size(size)) * row
-    boundaries = min(BOUNDARIES * size**1.5, PER_SAMPLE * samples)
+    boundaries = min(BOUNDARIES * size**1.75, PER_SAMPLE * samples)
     return int(samples * row * kept + max(step, start) + BLOCKS + boundaries)
 
 

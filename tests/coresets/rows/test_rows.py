@@ -187,10 +187,10 @@ def test_rows_are_the_datas_own_in_any_units(algorithm: Any, scale: Any) -> None
 
 
 def test_better_than_snapping_and_random_rows() -> None:
-    source = normal(1000, 3)
+    source = normal(200, 3)
     result, values = rounds(source, 20)
     random = np.median(
-        [tc.transport(source[torch.randperm(1000, generator=GENERATOR)[:20]], source).value for _ in range(9)]
+        [tc.transport(source[torch.randperm(200, generator=GENERATOR)[:20]], source).value for _ in range(9)]
     )
     assert result.transport.value < 0.995 * values[0]
     assert result.transport.value < 0.7 * random

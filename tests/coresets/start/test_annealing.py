@@ -33,7 +33,7 @@ def test_four_points_find_the_quarters_of_the_square(p: float) -> None:
 def test_samples_matter_where_the_first_of_them_all_lie_on_points() -> None:
     y, x = uniform(400, 1), torch.tensor([[0.0], [0.1]], dtype=torch.float64)
     y[::4] = x.repeat(50, 1)
-    moved = annealing._annealed(x, equal(2), y, as_cost(2), torch.Generator().manual_seed(0), None, annealing.STEPS)
+    moved = annealing._annealed(x, equal(2), y, as_cost(2), torch.Generator().manual_seed(0), None, annealing.STEPS, 4)
     assert tc.transport(moved, y).value < 0.5 * tc.transport(x, y).value
 
 
