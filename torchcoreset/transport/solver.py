@@ -51,6 +51,7 @@ WARM_PER_POINT = 60  # the same with a potential to start from
 SMALL_PER_POINT = 300  # the same with a potential and no more than SMALL pairs of a sample and a point
 SMALL = 1 << 20
 FEWEST_PAIRS = 1 << 18  # of a sample and a point, up to which any solve with a potential is direct
+FEWEST_NUMBERS = 1 << 20  # coordinates of samples up to which it is: with 784 columns it took four times as long
 # Pairs of a sample and a point up to which a flow on all is made where few corrections do not do: between clusters it
 # takes a third of the time of Newton's steps; beyond, no less (measured).
 FEW_PAIRS = 3 << 20
@@ -152,7 +153,8 @@ class Solver:
     def is_small(self, start: Tensor | None) -> bool:
         """Whether the flow can do without an approach, and all samples are here."""
         n, m = len(self.problem.x), self.problem.count
-        return n > 1 and is_direct(n, m, start is not None) and self._may_hold_all_pairs() and not self.sorts
+        few = start is not None and n * m <= FEWEST_PAIRS and self.problem.y.numel() <= FEWEST_NUMBERS
+        return n > 1 and (few or is_direct(n, m, start is not None)) and self._may_hold_all_pairs() and not self.sorts
 
     @property
     def sorts(self) -> bool:
@@ -585,7 +587,7 @@ def is_direct(n: int, m: int, warm: bool) -> bool:
     """Whether m samples are so few, or so few for each of n points, that they are solved directly."""
     most = max(FEW, FEW_PER_POINT * n)
     if warm:
-        most = max(most, WARM_PER_POINT * n, min(SMALL_PER_POINT * n, SMALL // n), FEWEST_PAIRS // n)
+        most = max(most, WARM_PER_POINT * n, min(SMALL_PER_POINT * n, SMALL // n))
     return m <= most and n * m <= MOST_PAIRS
 
 
