@@ -154,6 +154,8 @@ def test_many_samples_a_point_are_approached() -> None:
     assert not Solver(_problem(x, y[:5000]), _settings()).is_small(None)
     assert Solver(_problem(x, y[:5000]), _settings()).is_small(potential)
     assert Solver(_problem(x, y[:2000]), _settings()).is_small(None)
+    assert Solver(_problem(x, y[:13_000]), _settings()).is_small(potential)
+    assert not Solver(_problem(x.repeat(1, 50), y[:13_000].repeat(1, 50)), _settings()).is_small(potential)
 
 
 def test_between_clusters_a_flow_takes_over_from_newton() -> None:

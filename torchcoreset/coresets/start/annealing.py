@@ -133,7 +133,8 @@ def _annealed(
     z, y = x - shift, y - shift
     v, log_b = torch.zeros_like(b), b.log()
     largest = max(float(z.abs().max()), float(y.abs().max()))
-    few, whole = (_engine(z, b, rows, cost, largest) for rows in (y[::every], y))
+    whole = _engine(z, b, y, cost, largest)
+    few = whole if every == 1 else _engine(z, b, y[::every].contiguous(), cost, largest)
     by_engine = cost.mean_is_best and cost.by_products
     nearest = whole.hard(v).mean
     for step in range(steps):
