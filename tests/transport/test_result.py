@@ -26,6 +26,16 @@ def test_a_plan_as_a_sparse_tensor(split: Coupling) -> None:
     assert split.column_sums().tolist() == [0.5, 0.5]
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_displacement_is_that_of_the_dense_plan(split: Coupling, dtype: torch.dtype) -> None:
+    """Half precision goes the way of other devices."""
+    y, x = torch.tensor([[1.0, 2.0, 8.0], [3.0, 5.0, -1.0], [4.0, 0.5, 2.0]], dtype=dtype), torch.eye(3)[:2]
+    weight = torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=torch.float64)
+    dense = torch.zeros(3, 2, dtype=torch.float64).index_put_((split.rows, split.cols), weight)
+    expected = (dense[:, :, None] * (y.double()[:, None] - x.double())).sum(0)
+    torch.testing.assert_close(split.displacement(x, y, weight), expected, rtol=1e-14, atol=0)
+
+
 def test_a_split_sample_is_assigned_to_its_main_receiver(split: Coupling) -> None:
     result = transport(E1.points, E1.samples)
     mixed = type(result)(**{**vars(result), "plan": split})

@@ -13,6 +13,7 @@ from torch import Tensor
 from ..deterministic import mass_by_cell
 from ..html import card, draw_interval
 from ..tensors import described
+from .compiled import TYPES, call, function
 from .labels import whole_labels
 
 LEVEL = 1e-9  # of the largest transform, below which it is 0 but for rounding
@@ -82,12 +83,28 @@ class Coupling:
         It is 0 if every point is the mean of the samples that it receives, and at most the root mean square distance
         over which the plan moves mass. Points without mass do not count.
         """
-        x, moved = points.double(), torch.zeros_like(points, dtype=torch.float64)
-        for rows, cols, mass in self.blocks(samples.shape[1]):
-            moved.index_add_(0, cols, mass[:, None] * (samples[rows].double() - x[cols]))
         received = self.column_sums()
-        squares = moved.square().sum(1) / received.where(received > 0, 1.0)
+        squares = self.displacement(points, samples, self.mass).square().sum(1) / received.where(received > 0, 1.0)
         return math.sqrt(float(squares.sum()))
+
+    def displacement(self, points: Tensor, samples: Tensor, weight: Tensor) -> Tensor:
+        """Sum of weight (y - x) over the entries of each point, (n, d) float64.
+
+        Args:
+            points, samples: x (n, d) and y (m, d).
+            weight: (entries,) float64.
+        """
+        x, y, rows, cols = points.double(), samples, self.rows, self.cols
+        moved = torch.zeros_like(x)
+        if y.is_cpu and y.dtype in TYPES:
+            of_pairs = function(f"displacement_{TYPES[y.dtype]}", "nn******")
+            arrays = (each.contiguous() for each in (y, x, rows, cols, weight))
+            call(of_pairs, len(rows), y.shape[1], *arrays, moved)
+            return moved
+        size = max(16, NUMBERS // y.shape[1])
+        for some, of, by in zip(*(torch.split(each, size) for each in (rows, cols, weight)), strict=True):
+            moved.index_add_(0, of, by[:, None] * (y[some].double() - x[of]))
+        return moved
 
 
 @dataclass(frozen=True, repr=False)

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from tests.data import seeded
 from torchcoreset.transport.costs import DISTANCE, EuclideanPower, as_cost
 
 every_power = pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
@@ -19,6 +20,21 @@ def test_pairwise_is_the_power_of_the_distance(clouds, p: float) -> None:
     y, x = clouds
     expected = (y[:, None] - x).norm(dim=2) ** p
     torch.testing.assert_close(EuclideanPower(p).pairwise(y, x), expected, rtol=1e-12, atol=1e-12)
+
+
+@every_power
+@pytest.mark.parametrize(("m", "n", "d"), [(1, 1, 1), (5, 8, 3), (6, 9, 2), (4, 17, 33), (0, 3, 2), (33, 1, 784)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_pairwise_exact_is_from_differences(p: float, m: int, n: int, d: int, dtype: torch.dtype) -> None:
+    y, x = (1e6 + torch.rand(k, 2 * d, generator=seeded())[:, ::2].to(dtype) for k in (m, n))  # not contiguous
+    found = EuclideanPower(p).pairwise_exact(y, x.double())
+    assert found.dtype == torch.float64
+    expected = (y.double()[:, None] - x.double()).norm(dim=2) ** p
+    torch.testing.assert_close(found, expected, rtol=1e-13, atol=0)
+    batch = EuclideanPower(p).pairwise_exact(torch.stack((y, y + 1)), torch.stack((x, x)))
+    assert batch.dtype == dtype
+    torch.testing.assert_close(batch[0].double(), expected, rtol=1e-13 if dtype == torch.float64 else 1e-6, atol=0)
+    torch.testing.assert_close(batch[1], EuclideanPower(p).pairwise_exact(y + 1, x), rtol=0, atol=0)
 
 
 @every_power

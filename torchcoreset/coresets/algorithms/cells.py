@@ -13,7 +13,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ...transport import Cost, Coupling, as_cost
+from ...deterministic import mass_by_cell
+from ...transport import DISTANCE, Cost, Coupling, as_cost
 
 HALVINGS = 20  # of a step that raised the cost of a point; beyond them the point stays
 REWEIGHTINGS = 5  # for one plan; more would be lost, since the next plan has other centres
@@ -66,17 +67,11 @@ def _costs(x: Tensor, y: Tensor, plan: Coupling, cost: Cost) -> Tensor:
 
 
 def _reweighted(x: Tensor, y: Tensor, plan: Coupling, cost: Cost, totals: Totals) -> Tensor:
-    n, d = x.shape
-    total, at_point = x.new_zeros(n), x.new_zeros(n)
-    displacement = x.new_zeros(n, d)  # sum of weight (y - x): minus the gradient, over a constant
-    for rows, cols, mass in plan.blocks(d):
-        difference = y.index_select(0, rows).double().sub_(x.index_select(0, cols))
-        weight = mass
-        if not cost.mean_is_best:
-            distance = difference.square().sum(1).sqrt_()
-            weight = mass * cost.weight(distance)
-            at_point.index_add_(0, cols, torch.where(distance > 0, 0.0, mass))
-        total.index_add_(0, cols, weight)
-        displacement.index_add_(0, cols, difference.mul_(weight[:, None]))
+    n, weight, at_point = len(x), plan.mass, x.new_zeros(len(x))
+    if not cost.mean_is_best:
+        distance = DISTANCE.at(y, x, plan.rows, plan.cols)
+        weight = plan.mass * cost.weight(distance)
+        at_point = mass_by_cell(plan.cols, torch.where(distance > 0, 0.0, plan.mass), n)
+    total, displacement = mass_by_cell(plan.cols, weight, n), plan.displacement(x, y, weight)
     sums = totals(torch.cat((total[:, None], at_point[:, None], displacement), 1))
     return x + cost.centre_step(sums[:, 2:], sums[:, 0], sums[:, 1])

@@ -48,10 +48,6 @@ class ArcPower(EuclideanPower):
     def metric(self) -> Cost:
         return ArcPower(1.0, self.radius)
 
-    def pairwise_exact(self, y: Tensor, x: Tensor) -> Tensor:
-        chord = torch.cdist(y, x, compute_mode="donot_use_mm_for_euclid_dist")
-        return self._from_square_(chord.square_())
-
     @property
     def spread_share(self) -> float:
         """2^-p: by the triangle inequality and convexity, d(X, X')^p <= 2^(p-1) (d(X, x)^p + d(x, X')^p)."""

@@ -5,6 +5,7 @@ x (n, d) points, v (n,) potential      y (m, d) samples      u unit roundoff
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -12,6 +13,8 @@ from torch import Tensor
 
 from ..compiled import TYPES, call, function
 from .cost import Cost, Number
+
+LANES = 8  # points that paired.c takes at once
 
 
 class EuclideanPower(Cost):
@@ -42,8 +45,7 @@ class EuclideanPower(Cost):
         return self._from_square_(square)
 
     def pairwise_exact(self, y: Tensor, x: Tensor) -> Tensor:
-        distance = torch.cdist(y, x, compute_mode="donot_use_mm_for_euclid_dist")
-        return distance if self.p == 1 else distance.pow_(self.p)
+        return self._from_square_(squares_between(y, x).to(torch.promote_types(y.dtype, x.dtype)))
 
     def pairwise_below(self, y: Tensor, x: Tensor) -> Tensor:
         y, x = y.double(), x.double()
@@ -205,3 +207,19 @@ class EuclideanPower(Cost):
 
 
 DISTANCE = EuclideanPower(1.0)
+
+
+def squares_between(y: Tensor, x: Tensor) -> Tensor:
+    """Squares of all distances between rows of y (..., m, d) and of x (..., n, d), from differences: (..., m, n).
+
+    They are float64 on the CPU, where one takes no longer than a product would.
+    """
+    if not y.is_cpu or y.dtype not in TYPES:
+        wide = torch.promote_types(y.dtype, x.dtype)
+        return torch.cdist(y.to(wide), x.to(wide), compute_mode="donot_use_mm_for_euclid_dist").square_()
+    (m, d), n = y.shape[-2:], x.shape[-2]
+    square = torch.empty(*y.shape[:-1], n, dtype=torch.float64, device=y.device)
+    between = function(f"squares_between_{TYPES[y.dtype]}", "nnnn****")
+    room = square.new_empty(d * LANES)
+    call(between, math.prod(y.shape[:-2]), m, n, d, y.contiguous(), x.double().contiguous(), room, square)
+    return square

@@ -1,4 +1,4 @@
-/* Squares of the distances of pairs of rows, from differences in double: `euclidean.py` says what they are for. */
+/* Differences of pairs of rows, in double: `euclidean.py` and `../result.py` say what they are for. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,3 +22,62 @@
 
 SQUARES(float)
 SQUARES(double)
+
+enum { ROWS = 4, LANES = 8 }; /* samples and points of a tile, whose sums stay in registers */
+
+#define TILE(COUNT)                                                                                                    \
+    for (int r = 0; r < COUNT; r++)                                                                                    \
+        for (int l = 0; l < LANES; l++) sum[r][l] = 0;                                                                 \
+    for (int64_t i = 0; i < d; i++)                                                                                    \
+        for (int r = 0; r < COUNT; r++) {                                                                              \
+            double from = rows[r * d + i];                                                                             \
+            _Pragma("omp simd")                                                                                        \
+            for (int l = 0; l < LANES; l++) {                                                                          \
+                double apart = from - to[i * LANES + l];                                                               \
+                sum[r][l] += apart * apart;                                                                            \
+            }                                                                                                          \
+        }
+
+/* Of all rows of y (m, d) and of x (n, d): `square` (m, n); of `count` such pairs of tables. `to` has room for a tile of
+points, (d, LANES). */
+#define BETWEEN(TYPE)                                                                                                  \
+    EXPORT VECTORISED void squares_between_##TYPE(int64_t count, int64_t m, int64_t n, int64_t d, const TYPE *y,       \
+                                                  const double *x, double *to, double *square) {                       \
+        for (; count > 0; count--, y += m * d, x += n * d, square += m * n)                                            \
+            for (int64_t j = 0; j < n; j += LANES) {                                                                   \
+                int64_t some = n - j < LANES ? n - j : LANES;                                                          \
+                for (int64_t i = 0; i < d; i++)                                                                        \
+                    for (int64_t l = 0; l < LANES; l++) to[i * LANES + l] = l < some ? x[(j + l) * d + i] : 0;         \
+                for (int64_t k = 0; k < m; k += ROWS) {                                                                \
+                    const TYPE *rows = y + k * d;                                                                      \
+                    int64_t left = m - k < ROWS ? m - k : ROWS;                                                        \
+                    double sum[ROWS][LANES];                                                                           \
+                    if (left == ROWS) {                                                                                \
+                        TILE(ROWS)                                                                                     \
+                    } else {                                                                                           \
+                        TILE(left)                                                                                     \
+                    }                                                                                                  \
+                    for (int64_t r = 0; r < left; r++)                                                                 \
+                        for (int64_t l = 0; l < some; l++) square[(k + r) * n + j + l] = sum[r][l];                    \
+                }                                                                                                      \
+            }                                                                                                          \
+    }
+
+BETWEEN(float)
+BETWEEN(double)
+
+/* Of the pairs of `SQUARES` the differences y - x times their weights (k), added to `moved` (n, d) for each row of x. */
+#define DISPLACEMENT(TYPE)                                                                                             \
+    EXPORT VECTORISED void displacement_##TYPE(int64_t k, int64_t d, const TYPE *y, const double *x,                   \
+                                               const int64_t *rows, const int64_t *cols, const double *weight,         \
+                                               double *moved) {                                                        \
+        for (int64_t e = 0; e < k; e++) {                                                                              \
+            const TYPE *from = y + rows[e] * d;                                                                        \
+            const double *to = x + cols[e] * d;                                                                        \
+            double *sum = moved + cols[e] * d;                                                                         \
+            for (int64_t i = 0; i < d; i++) sum[i] += weight[e] * (from[i] - to[i]);                                   \
+        }                                                                                                              \
+    }
+
+DISPLACEMENT(float)
+DISPLACEMENT(double)
