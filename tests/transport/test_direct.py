@@ -1,5 +1,7 @@
 """Small problems, and those with few samples a point: all samples are balanced, without an approach."""
 
+import importlib
+
 import numpy as np
 import ot
 import pytest
@@ -14,6 +16,8 @@ from torchcoreset.transport import solver
 from torchcoreset.transport.passes import make_engine
 from torchcoreset.transport.problem import make_problem
 from torchcoreset.transport.solver import Solver
+
+solve_module = importlib.import_module("torchcoreset.transport.solve")  # its package has a function of this name
 
 KINDS = ("smooth", "clusters", "tails", "repeated", "light weights", "784", "offset", "integers", "tiny")
 SIZES = ((10, 100), (50, 200), (100, 200), (133, 400), (400, 133), (150, 150), (40, 2000))
@@ -96,6 +100,22 @@ def test_from_any_start(seed: int) -> None:
         found = tc.transport(x, y, start=start)
         assert found.value == pytest.approx(cold.value, rel=1e-9)
         assert found.gap <= 1e-8  # a start of 1e6 leaves so many digits
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_warm_solve_of_few_pairs_is_one_call_from_any_start(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many samples there are; equal ones are merged first. From zero, where the start is worse."""
+    x, y, b, a = problem_of(kind, 12, 6000, 5)
+    y = y[:, :40]
+    x = (x[:, :40] + 0.01 * normal(len(x), y.shape[1])).to(y)
+    for p in (1, 2, 3):
+        cold = tc.transport(x, y, p, b, a, exact=True)
+        monkeypatch.setattr(solve_module, "Solver", None)
+        for start in (cold.potential, cold.potential + 1e3 * cold.value * normal(len(x), seed=1)):
+            found = tc.transport(x, y, p, b, a, exact=True, start=start)
+            assert found.value == pytest.approx(cold.value, rel=1e-9)
+            assert found.plan.column_sums() == pytest.approx(cold.plan.column_sums(), rel=0, abs=1e-12)
+        monkeypatch.undo()
 
 
 @pytest.mark.usefixtures("direct")

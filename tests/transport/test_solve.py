@@ -39,6 +39,7 @@ def by_approach(monkeypatch: pytest.MonkeyPatch) -> None:
     """No problem is small enough to be solved directly, without Newton; test_direct.py tests those."""
     monkeypatch.setattr(solver_module, "is_direct", lambda *_: False)
     monkeypatch.setattr(solver_module, "MOST_PAIRS", 0)
+    monkeypatch.setattr(solver_module, "FEWEST_PAIRS", 0)
 
 
 def cost_matrix(x: Tensor, y: Tensor, p: float) -> Tensor:

@@ -86,7 +86,7 @@ def solve_at_once(
 def _solve_block(
     cost: Cost, x: Tensor, y: Tensor, b: Tensor, a: Tensor, start: Tensor | None, tolerance: float, blunt: float
 ) -> Iterator[Transport | None]:
-    costs = costs_from_differences(cost, y.double(), x.double()).cpu().numpy()
+    costs = costs_from_differences(cost, y, x.double()).cpu().numpy()
     mass_a, mass_b = (weights.cpu().contiguous().numpy() for weights in (a, b))
     v = np.zeros_like(mass_b) if start is None else start.cpu().contiguous().numpy()
     direct = balance_all(costs, mass_a, mass_b, v, cost.roundoffs(x.shape[-1]))
@@ -111,7 +111,7 @@ def _solve_block(
 
 
 def costs_from_differences(cost: Cost, y: Tensor, x: Tensor) -> Tensor:
-    """Costs (B, m, n) between samples (B, m, d) and points (B, n, d), float64."""
-    if type(cost) is EuclideanPower:  # takes batches
+    """Costs (B, m, n) between samples (B, m, d) and points (B, n, d) in float64."""
+    if isinstance(cost, EuclideanPower):  # takes batches
         return cost.pairwise_exact(y, x)
-    return torch.stack([cost.pairwise_exact(*pair) for pair in zip(y, x, strict=True)])
+    return torch.stack([cost.pairwise_exact(*pair) for pair in zip(y.double(), x, strict=True)])

@@ -35,7 +35,7 @@ from .reductions import (
 )
 from .relaxed import solve_relaxed
 from .result import Coupling, Status, Transport
-from .solver import BLUNT, Settings, Solver, is_tiny, plan_cost
+from .solver import BLUNT, Settings, Solver, is_one_call, plan_cost
 
 EXACT_GAP = 1e-9
 # Distance of points that are one at first, in tolerances, and in the lesser of the length that costs what the nearest
@@ -260,7 +260,9 @@ def solve_batch(
     found: Iterator[Transport | None] = repeat(None, len(problems))
     if problems.rounds_nothing:
         tables = (problems.x, problems.y, problems.b, problems.a)
-        found = _solve_at_once(problems.cost, tables, max(problems.largest), min(problems.largest), starts, settings)
+        found = _solve_at_once(
+            problems.cost, tables, max(problems.largest), min(problems.largest), starts, settings, samples_differ=False
+        )
     run = partial(solve, tolerance=tolerance, exact=exact, max_steps=max_steps, engine=engine)
     return TransportBatch(
         tuple(
@@ -277,15 +279,18 @@ def _solve_at_once(
     least: float,
     start: Tensor | None,
     settings: Settings,
+    *,
+    samples_differ: bool,
 ) -> Iterator[Transport | None]:
     """The results of problems (B, n, d), (B, m, d), (B, n), (B, m) if they are small; None of all others.
 
-    The largest number of each is between `least` and `most`.
+    The largest number of each is between `least` and `most`. `samples_differ` if no two samples are known to be equal.
     """
     x, y, b, a = tables
     shape = (x.shape[1], y.shape[1], x.shape[2])
     limits = cost.range(torch.float64, x.shape[2])
-    if not (is_tiny(shape, cost, settings, start is not None) and limits[0] <= least and most <= limits[1]):
+    one_call = is_one_call(shape, cost, settings, start is not None, samples_differ and y.is_cpu)
+    if not (one_call and limits[0] <= least and most <= limits[1]):
         return repeat(None, len(x))
     return solve_at_once(cost, x, y, b, a, start, settings.tolerance, BLUNT)
 
@@ -298,8 +303,8 @@ def _repeats(problem: Problem) -> Repeats | None:
 def _solve(problem: Problem, settings: Settings, start: Tensor | None) -> Transport:
     if len(problem.y) == problem.count:
         tables = (problem.x[None], problem.y[None], problem.b[None], problem.a[None])
-        guess = None if start is None else start[None]
-        found = next(_solve_at_once(problem.cost, tables, problem.largest, problem.largest, guess, settings))
+        guess, size = None if start is None else start[None], problem.largest
+        found = next(_solve_at_once(problem.cost, tables, size, size, guess, settings, samples_differ=True))
         if found is not None:
             return found
     places = places_of(problem.x)

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from . import dual
-from .costs import Cost
+from .costs import Cost, EuclideanPower
 from .direct import balance_all
 from .dual import Curvature, LazyHessian
 from .flow import (
@@ -58,6 +58,7 @@ FEW_PAIRS = 3 << 20
 FEW_NUMBERS = 1 << 22  # coordinates of samples up to which it is made: several ranks send each other all of them for it
 MOST_PAIRS = 1 << 25  # of any direct solve: 256 MiB of costs
 DIFFERENCES = 1 << 17  # coordinates times points up to which costs come from differences: 0.1 ms, and less in all
+COMPILED_DIFFERENCES = 1 << 24  # the same where these are compiled: 1.5 ms
 LINE_PAIRS = 1 << 15  # pairs of a sample and a point from which a potential is looked for along a line
 LINE_SHARE = 0.75  # of the variance along that line, above which it halves the time of the flow at least (measured)
 # Approach.
@@ -597,13 +598,18 @@ def is_for_one_rank(shape: tuple[int, int, int]) -> bool:
     return n * m <= FEW_PAIRS and m * d <= FEW_NUMBERS
 
 
-def is_tiny(shape: tuple[int, int, int], cost: Cost, settings: Settings, warm: bool) -> bool:
-    """Whether n points and m samples in d dimensions are solved directly on costs from differences, by no engine."""
+def is_one_call(shape: tuple[int, int, int], cost: Cost, settings: Settings, warm: bool, differ_on_cpu: bool) -> bool:
+    """Whether n points and m samples in d dimensions are solved in one call, on costs from differences.
+
+    With a potential to start from, samples may be more if they `differ_on_cpu`, each from all others.
+    """
     n, m, d = shape
     if settings.max_steps < FEWEST_STEPS or settings.engine != "auto":
         return False
     if n == 1 or (d == 1 and cost.sorts_on_line):
         return False
+    if warm and differ_on_cpu and isinstance(cost, EuclideanPower) and n * m <= FEWEST_PAIRS:
+        return n * m * d <= COMPILED_DIFFERENCES
     return m < FEWEST and n * m * d <= DIFFERENCES and is_direct(n, m, warm)
 
 

@@ -810,8 +810,21 @@ static Int write_plan(Int n, Int k, const double *cost, const Int *home, const d
     return entries;
 }
 
+/* Put samples (k) of masses `a` into the cells nearest in c - v. Returns the sum of the sizes of `excess` (n), the mass of
+the cells less the weights `b`. */
+static double fill_cells(Int n, Int k, const double *cost, const double *a, const double *b, const double *v, Int *cell,
+                         double *reduced, double *excess) {
+    double wrong = 0;
+    nearest_cells(n, k, cost, v, cell, reduced);
+    memset(excess, 0, n * sizeof(double));
+    for (Int s = 0; s < k; s++) excess[cell[s]] += a[s];
+    for (Int j = 0; j < n; j++) excess[j] -= b[j], wrong += fabs(excess[j]);
+    return wrong;
+}
+
 /* Solve `count` problems of one shape, one after the other: on costs (count, k, n), for masses `a` (count, k) and weights
-`b` (count, n), from the cells at the potentials `v` (count, n), which come back as those of the plans, with mean b v = 0.
+`b` (count, n), from the cells at the potentials `v` (count, n), which come back as those of the plans, with mean b v = 0;
+or from those at zero, where less mass is in wrong cells.
 
 Plans: `sizes` (count) entries each, one plan after the other in `rows`, `cols` and `masses` (count (k + n)); their costs
 `value` (count), and `wrong` (count), the largest error of the mass that a point receives. Cells of the potentials: the
@@ -820,19 +833,20 @@ nearest point `cell`, c - v there, `reduced`, and c, `cell_cost` (count, k); mas
 EXPORT Int solve_pairs(Int count, Int n, Int k, const double *cost, const double *a, const double *b, double tolerance,
                        double *v, Int *sizes, Int *rows, Int *cols, double *masses, double *value, double *wrong,
                        Int *cell, double *reduced, double *cell_cost, double *cell_mass) {
-    double *numbers = malloc((2 * k + 2 * n) * sizeof(double));
+    double *numbers = calloc(2 * k + 3 * n, sizeof(double));
     Int *indices = malloc((k + n) * sizeof(Int)), failed = !numbers || !indices;
     double *home_mass = numbers, *home_cost = home_mass + k, *link_mass = home_cost + k, *sums = link_mass + n;
+    const double *zero = sums + n;
     Int *home = indices, *link = home + k;
     for (Int pair = 0; pair < count && !failed; pair++) {
-        nearest_cells(n, k, cost, v, home, home_cost);
-        memset(sums, 0, n * sizeof(double));
-        for (Int s = 0; s < k; s++) {
-            home_cost[s] = cost[s * n + home[s]];
-            home_mass[s] = a[s];
-            sums[home[s]] += a[s];
+        double wrong_mass = fill_cells(n, k, cost, a, b, v, home, home_cost, sums);
+        if (memcmp(v, zero, n * sizeof(double)) &&
+            fill_cells(n, k, cost, a, b, zero, cell, reduced, cell_mass) < wrong_mass) {
+            memcpy(home, cell, k * sizeof(Int));
+            memcpy(sums, cell_mass, n * sizeof(double));
+            memset(v, 0, n * sizeof(double));
         }
-        for (Int j = 0; j < n; j++) sums[j] -= b[j];
+        for (Int s = 0; s < k; s++) home_cost[s] = cost[s * n + home[s]], home_mass[s] = a[s];
         failed = network_simplex(n, k, cost, NULL, NULL, sums, tolerance, home, home_mass, home_cost, link, link_mass, v) < 0;
         if (failed) break;
         sizes[pair] = write_plan(n, k, cost, home, home_mass, home_cost, link, link_mass, rows, cols, masses, sums, value);
