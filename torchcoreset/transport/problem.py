@@ -54,9 +54,9 @@ class Problem:
         """Square of the norm of each sample, (m,) in the dtype of the samples."""
         return self.y.square().sum(1)
 
-    def with_points(self, x: Tensor, b: Tensor) -> Problem:
-        """The same samples, and what is known of them, with points (n, d) no farther away, of weights (n,)."""
-        other = replace(self, x=x, b=b)
+    def with_points(self, x: Tensor) -> Problem:
+        """The same samples, and what is known of them, with points (n, d) no farther away, of the same weights."""
+        other = replace(self, x=x)
         other.__dict__["squares"] = self.squares
         return other
 
@@ -212,7 +212,7 @@ def without_offset(x: Tensor, y: Tensor, largest: float) -> tuple[Tensor, Tensor
     limits = torch.finfo(x.dtype)
     spacing = max(math.ldexp(limits.eps, math.frexp(largest)[1]), limits.tiny * limits.eps)  # that of denormals
     shift = (column_medians(x) / spacing).round_().mul_(spacing)
-    if y.numel() > BLOCK:  # a copy of many numbers, in each step of a build
+    if len(y) > SHOWN:  # copies of many numbers, in each step of a build
         some = y[:: max(1, len(y) // FEW)].double()
         if float(shift.double().square().sum()) <= float((some - shift).square().sum(1).median()):
             return x.clone(), y  # a parameter may be stepped while the problem is kept

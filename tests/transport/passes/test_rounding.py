@@ -124,7 +124,7 @@ def test_a_shift_rounds_no_number(dtype: torch.dtype) -> None:
 
 
 def test_many_numbers_are_copied_only_for_an_offset_that_costs_digits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(problem_module, "BLOCK", 50)
+    monkeypatch.setattr(problem_module, "SHOWN", 50)
     rows = (3 * normal(200, 4)).round()  # whole numbers, from which any whole shift could be taken
     for offset, shifted in ((0.0, False), (2.0, False), (1e4, True)):
         y = rows + offset

@@ -28,10 +28,8 @@ from ...transport.passes import Engine, chunk_elements, exponential_, make_engin
 from .bisection import leaf_means, leaves
 
 STEPS = 60  # measured with 1,000 points: 40 end 0.1 to 0.7 % higher, 30 from 0.1 to 1 %
-# Of up to 20 points, which end as low (14 sets, medians of 8 seeds within 0.2 %), and of more than 200, where steps
-# take up to half of a build.
-FEWER_STEPS = 40
-FULL_STEPS = range(21, 201)  # points
+FEWER_STEPS = 40  # of up to 20 points, which end as low, and of more than 200, where steps take up to half of a build
+FEWEST_STEPS = 25  # of up to 10 points: 19 sets end from 0.9 % lower to 0.5 % higher (medians of 12 seeds)
 FIRST_ETA = 0.5  # in mean costs to the nearest point; from a larger one all points meet in one
 LAST_ETA = 0.05  # in the same unit
 # Etas by which a potential may rise in a step; more is cut off. Measured on sets of clusters with 6 samples a point,
@@ -64,7 +62,8 @@ def annealed_means(y: Tensor, n: int, cost: Cost, generator: Generator) -> Tenso
     z = leaf_means(near, sizes)
     b = z.new_full((n,), 1 / n, dtype=torch.float64)
     every = max(1, min(FEWER, len(y) // (FIRST_FEWEST * n)))
-    z = _annealed(z, b, near, cost, generator, None, STEPS if n in FULL_STEPS else FEWER_STEPS, every)
+    steps = FEWEST_STEPS if n <= 10 else FEWER_STEPS if n <= 20 or n > 200 else STEPS
+    z = _annealed(z, b, near, cost, generator, None, steps, every)
     return z if basis is None else lifted(z, few, y, basis, mean, cost)
 
 
@@ -143,8 +142,8 @@ def _annealed(
         eta = FIRST_ETA * (LAST_ETA / FIRST_ETA) ** (step / steps) * nearest
         engine = few if step < FIRST_STEPS * steps else whole
         if by_engine:
-            problem = engine.problem.with_points(z.to(engine.problem.x), log_b.exp())
-            centres, mass, mean = _smoothed(engine.on(problem), v, eta)
+            problem = engine.problem.with_points(z.to(engine.problem.x))
+            centres, mass, mean = _smoothed(engine.on(problem), v + eta * log_b, eta)
         else:
             centres, mass, mean = _reweighted(z, v, log_b, engine.problem.y, cost, eta)
         if mean > 0 or engine is whole:  # of few samples all may lie on points
@@ -165,11 +164,14 @@ def _engine(x: Tensor, b: Tensor, y: Tensor, cost: Cost, largest: float) -> Engi
     return make_engine(within_range(Problem(x=x, b=b, y=y, a=a, equal=True, cost=cost, largest=largest)), "auto")
 
 
-def _smoothed(engine: Engine, v: Tensor, eta: float) -> tuple[Tensor, Tensor, float]:
+def _smoothed(engine: Engine, height: Tensor, eta: float) -> tuple[Tensor, Tensor, float]:
     """Means (n, d) and mass (n,) of the smoothed cells, float64, and about the mean cost to the nearest point."""
-    sums, mean = engine.moments(v, eta)
-    mass = sums[:, -1:]
-    return torch.where(mass > 0, sums[:, :-1] / mass.where(mass > 0, 1.0), engine.problem.x.double()), mass[:, 0], mean
+    sums, mean = engine.moments(height, eta)
+    mass = sums[:, -1]
+    centres = sums[:, :-1] / mass[:, None]
+    if not float(mass.min()) > 0:
+        centres = torch.where(mass[:, None] > 0, centres, engine.problem.x.double())
+    return centres, mass, mean
 
 
 def _reweighted(x: Tensor, v: Tensor, log_b: Tensor, y: Tensor, cost: Cost, eta: float) -> tuple[Tensor, Tensor, float]:

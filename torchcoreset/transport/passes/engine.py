@@ -333,15 +333,15 @@ class Engine(SoftEngine):
         offset = v.mean()
         return self._softmins(v - offset, eta) - offset
 
-    def moments(self, v: Tensor, eta: float) -> tuple[Tensor, float]:
+    def moments(self, height: Tensor, eta: float) -> tuple[Tensor, float]:
         """Mass and mean of the smoothed cells, and about the mean cost: that of the nearest points in c - v.
 
-        Sums of a (y, 1) over the samples times the share of each point, (n, d + 1) float64; and the cost, were the mass
-        of the nearest points that of the smoothed cells.
+        For the height v + eta log b of each point, (n,), whatever its weight b here: sums of a (y, 1) over the samples
+        times the share of each point, (n, d + 1) float64; and the cost, were the mass of the nearest points that of the
+        smoothed cells.
         """
         self._count()
-        height = v + self.problem.b.log() * eta
-        height -= height.mean()  # digits would go to an offset
+        height = height - height.mean()  # digits would go to an offset
         sums, minimum = self.total(*self._moments(height, eta))
         return sums, max(0.0, float(minimum + sums[:, -1] @ height))
 
