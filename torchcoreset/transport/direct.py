@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from .costs import Cost, EuclideanPower
-from .flow import MASS_TOLERANCE, Floats, SolvedPairs, solve_pairs
+from .flow import MASS_TOLERANCE, Floats, Ints, SolvedPairs, nearest_cells, solve_pairs
 from .passes import RESOLUTION, SUMMED, LaguerreCells, minimum_error, of_sums
 from .result import Coupling, Status, Transport
 
@@ -69,26 +70,48 @@ def balance_all(costs: Floats, a: Floats, b: Floats, v: Floats, roundoffs: float
 
 
 def solve_at_once(
-    cost: Cost, x: Tensor, y: Tensor, b: Tensor, a: Tensor, start: Tensor | None, tolerance: float, blunt: float
+    cost: Cost,
+    x: Tensor,
+    y: Tensor,
+    b: Tensor,
+    a: Tensor,
+    start: Tensor | None,
+    tolerance: float,
+    blunt: float,
+    wrong: float,
 ) -> Iterator[Transport | None]:
     """The results of B problems in turn; None of those whose bounds do not meet to the tolerance.
 
-    Nor is one given where a point has no weight, or rounding may take more than a part, `blunt`, of the mean cost from
-    the lower bound.
+    Nor is one given where a point has no weight, rounding may take more than a part, `blunt`, of the mean cost from the
+    lower bound, or of a block more mass is in wrong cells at the start than the part `wrong`.
     """
     block = max(1, BLOCK // (x.shape[1] * y.shape[1]))
     for first in range(0, len(x), block):
         part = slice(first, first + block)
         v = None if start is None else start[part]
-        yield from _solve_block(cost, x[part], y[part], b[part], a[part], v, tolerance, blunt)
+        yield from _solve_block(cost, x[part], y[part], b[part], a[part], v, tolerance, blunt, wrong)
 
 
 def _solve_block(
-    cost: Cost, x: Tensor, y: Tensor, b: Tensor, a: Tensor, start: Tensor | None, tolerance: float, blunt: float
+    cost: Cost,
+    x: Tensor,
+    y: Tensor,
+    b: Tensor,
+    a: Tensor,
+    start: Tensor | None,
+    tolerance: float,
+    blunt: float,
+    wrong: float,
 ) -> Iterator[Transport | None]:
     costs = costs_from_differences(cost, y, x.double()).cpu().numpy()
     mass_a, mass_b = (weights.cpu().contiguous().numpy() for weights in (a, b))
     v = np.zeros_like(mass_b) if start is None else start.cpu().contiguous().numpy()
+    if wrong < 1:
+        for problem in zip(costs, v, mass_a, mass_b, strict=True):
+            _, excess = cells_and_excess(*problem)
+            if np.abs(excess).sum() / 2 > wrong:
+                yield from repeat(None, len(x))
+                return
     direct = balance_all(costs, mass_a, mass_b, v, cost.roundoffs(x.shape[-1]))
     found, value = direct.found, direct.found.value
     lower = np.minimum(direct.dual.clip(min=0), value)
@@ -108,6 +131,12 @@ def _solve_block(
             value=cost_of_plan, lower=bound, gap=width, potential=potential, transform=transform, plan=plan,
             cell_mass=mass, weights=weights, marginal_error=error, steps=1, status=Status.CONVERGED,
         )  # fmt: skip
+
+
+def cells_and_excess(costs: Floats, v: Floats, a: Floats, b: Floats) -> tuple[Ints, Floats]:
+    """The cell of each sample (m,) at a potential, and how much more mass each holds than it should (n,)."""
+    cell, _ = nearest_cells(costs, v)
+    return cell, np.bincount(cell, a, len(b)) - b
 
 
 def costs_from_differences(cost: Cost, y: Tensor, x: Tensor) -> Tensor:

@@ -35,7 +35,7 @@ from .reductions import (
 )
 from .relaxed import solve_relaxed
 from .result import Coupling, Status, Transport
-from .solver import BLUNT, Settings, Solver, is_one_call, plan_cost
+from .solver import BLUNT, Settings, Solver, one_call_error, plan_cost
 
 EXACT_GAP = 1e-9
 # Distance of points that are one at first, in tolerances, and in the lesser of the length that costs what the nearest
@@ -289,10 +289,10 @@ def _solve_at_once(
     x, y, b, a = tables
     shape = (x.shape[1], y.shape[1], x.shape[2])
     limits = cost.range(torch.float64, x.shape[2])
-    one_call = is_one_call(shape, cost, settings, start is not None, samples_differ and y.is_cpu)
-    if not (one_call and limits[0] <= least and most <= limits[1]):
+    error = one_call_error(shape, cost, settings, start is not None, samples_differ and y.is_cpu)
+    if not (error and limits[0] <= least and most <= limits[1]):
         return repeat(None, len(x))
-    return solve_at_once(cost, x, y, b, a, start, settings.tolerance, BLUNT)
+    return solve_at_once(cost, x, y, b, a, start, settings.tolerance, BLUNT, error)
 
 
 def _repeats(problem: Problem) -> Repeats | None:

@@ -25,17 +25,15 @@ from torch import Tensor
 
 from . import dual
 from .costs import Cost, EuclideanPower
-from .direct import balance_all
+from .direct import balance_all, cells_and_excess
 from .dual import Curvature, LazyHessian
 from .flow import (
     MASS_TOLERANCE,
     CandidateArcs,
     Floats,
-    Ints,
     balance,
     boundary_samples,
     candidate_arcs,
-    nearest_cells,
     north_west_corner,
     priced_samples,
 )
@@ -68,6 +66,7 @@ SORTED = 1 << 26  # samples on the line beyond which they are not sorted: 1 GiB 
 FEWEST_STEPS = 10  # passes below which no approach is begun, and much excess is not moved along paths
 # Mass errors: the part of all mass that lies in wrong cells.
 NEAR_ERROR = 0.05  # of a warm start, below which it is corrected on all samples at once
+BALANCED_ERROR = 0.12  # at zero, up to which a flow from there takes no longer than an approach; a half to a quarter
 LEFT_ERROR = 0.01  # after all corrections, above which all samples are balanced, if their costs can be held
 LOST_ERROR = 0.3  # of a warm start, above which it is discarded
 FAILED_ERROR = 0.1  # of a warm start after all corrections, above which it is discarded; above it, none is near
@@ -220,10 +219,10 @@ class Solver:
         by_differences = is_float64 and problem.y.numel() * len(b) <= DIFFERENCES
         exact = problem.cost.pairwise_exact(problem.y, problem.x) if by_differences else None
         costs = (self.engine.costs() if exact is None else exact).cpu().numpy()
-        cell, excess = _cells_and_excess(costs, v, a, b)
+        cell, excess = cells_and_excess(costs, v, a, b)
         if guess is not None:
             other = guess.cpu().numpy()
-            other_cell, other_excess = _cells_and_excess(costs, other, a, b)
+            other_cell, other_excess = cells_and_excess(costs, other, a, b)
             if np.abs(other_excess).sum() <= np.abs(excess).sum():
                 v, cell, excess = other, other_cell, other_excess
         if by_differences:
@@ -236,7 +235,7 @@ class Solver:
             mean = float(a @ costs[np.arange(len(a)), cell])
             if unresolved(problem, min(mean, self.value), ROUNDED * self.tolerance):
                 costs = problem.cost.pairwise_exact(problem.y, problem.x).cpu().numpy()
-                cell, excess = _cells_and_excess(costs, v, a, b)
+                cell, excess = cells_and_excess(costs, v, a, b)
         balanced = balance(costs, cell, a, excess, v)
         rows, cols, mass = balanced.rows, balanced.cols, balanced.mass
         entries = [torch.from_numpy(array).to(device) for array in (rows, cols, mass)]
@@ -598,25 +597,29 @@ def is_for_one_rank(shape: tuple[int, int, int]) -> bool:
     return n * m <= FEW_PAIRS and m * d <= FEW_NUMBERS
 
 
-def is_one_call(shape: tuple[int, int, int], cost: Cost, settings: Settings, warm: bool, differ_on_cpu: bool) -> bool:
-    """Whether n points and m samples in d dimensions are solved in one call, on costs from differences.
+def one_call_error(
+    shape: tuple[int, int, int], cost: Cost, settings: Settings, warm: bool, differ_on_cpu: bool
+) -> float:
+    """Mass in wrong cells at the start up to which a problem is solved in one call, on costs from differences; 0: none.
 
-    With a potential to start from, samples may be more if they `differ_on_cpu`, each from all others.
+    The problem is of n points and m samples in d dimensions, (n, m, d), with a potential to start from if it is warm.
+    Samples may be more if they `differ_on_cpu`, each from all others.
     """
     n, m, d = shape
     if settings.max_steps < FEWEST_STEPS or settings.engine != "auto":
-        return False
+        return 0.0
     if n == 1 or (d == 1 and cost.sorts_on_line):
-        return False
-    if warm and differ_on_cpu and isinstance(cost, EuclideanPower) and n * m <= FEWEST_PAIRS:
-        return n * m * d <= COMPILED_DIFFERENCES
-    return m < FEWEST and n * m * d <= DIFFERENCES and is_direct(n, m, warm)
-
-
-def _cells_and_excess(costs: Floats, v: Floats, a: Floats, b: Floats) -> tuple[Ints, Floats]:
-    """The cell of each sample (m,) at a potential, and how much more mass each holds than it should (n,)."""
-    cell, _ = nearest_cells(costs, v)
-    return cell, np.bincount(cell, a, len(b)) - b
+        return 0.0
+    if m < FEWEST and n * m * d <= DIFFERENCES and is_direct(n, m, warm):
+        return 1.0
+    if (
+        differ_on_cpu
+        and isinstance(cost, EuclideanPower)
+        and n * m <= FEWEST_PAIRS
+        and n * m * d <= COMPILED_DIFFERENCES
+    ):
+        return 1.0 if warm else BALANCED_ERROR
+    return 0.0
 
 
 def _marginal_error(cells: LaguerreCells, problem: Problem) -> float:
