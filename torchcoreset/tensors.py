@@ -226,7 +226,8 @@ def check_finite(
     `index` (m,) says which rows of a whole these are, `columns` (d,) how the columns are called.
     """
     # One pass, without a temporary as large as the data; NaN comes through both ends.
-    low, high = torch.stack(torch.aminmax(rows)).tolist()
+    ends = torch.aminmax(rows)
+    low, high = map(float, ends) if rows.is_cpu else torch.stack(ends).tolist()  # from a GPU at once
     if math.isfinite(low) and math.isfinite(high):
         return float(max(-low, high))
     finite = torch.isfinite(rows)
@@ -254,14 +255,14 @@ def normalised(weights: Any, count: int, name: str, device: torch.device | None 
     if w.shape != (count,):
         raise ValueError(f"{name}: got shape {tuple(w.shape)}; expected ({count},), one weight for each row.")
     w = w.to(device=device or torch.device("cpu"), dtype=torch.float64)
-    if not bool(torch.isfinite(w).all()) or bool((w < 0).any()):
+    least, peak = torch.aminmax(w)  # both are NaN if one is
+    if not (float(least) >= 0 and float(peak) < math.inf):
         bad = (~torch.isfinite(w) | (w < 0)).nonzero()[:, 0].tolist()
         raise ValueError(
             f"{name}: {len(bad)} of {count} weights are negative, NaN or infinite, the first is {float(w[bad[0]]):g} "
             f"at row {bad[0]}; expected finite weights >= 0."
         )
-    peak = w.max()
-    if not bool(peak > 0):
+    if not float(peak) > 0:
         raise ValueError(f"{name}: all {count} weights are zero; expected a positive sum.")
     w = w / peak  # so that neither huge nor tiny weights overflow the sum
     return w / w.sum()

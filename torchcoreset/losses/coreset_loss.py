@@ -227,10 +227,11 @@ class CoresetLoss(nn.Module):
     def _follow(self, settings: OnlineSettings, points: Any, *inputs: Any) -> Tensor:
         """The value of a batch of a stream; in training mode the batch updates the state."""
         value, found = stream_value(settings, self._memory_of_stream(points), points, *inputs)
-        self.last = found.transport
+        kept = self.__dict__  # a module's attributes take longer to set: 15 of them as long as the batch
+        kept["last"] = found.transport
         if self.training:
-            self._stream = MemoryBuffers(found.memory)
-            self.__dict__.update(self._stream.tensors)  # 13 calls of setattr would take longer than the batch
+            kept["_stream"] = stream = MemoryBuffers(found.memory)
+            kept.update(stream.tensors)
             report(found)
         return value
 

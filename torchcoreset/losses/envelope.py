@@ -160,6 +160,8 @@ def envelope_gradients(
 
 def _beside(grad_value: Tensor, grad: Tensor) -> Tensor:
     """The incoming gradient, 0-d or (B,), reshaped to broadcast against the gradient of an input."""
+    if grad_value.dim() == 0:
+        return grad_value
     return grad_value.reshape(grad_value.shape + (1,) * (grad.dim() - grad_value.dim()))
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from torch import Tensor
 from ..deterministic import column_medians
 from ..errors import warn_user
 from ..tensors import RESOLVED, check_finite, float_tensor, holds, normalised, span
+from .compiled import TYPES, call, function
 from .costs import Cost, as_cost
 from .marginals import Marginals, as_marginals, is_choice
 
@@ -211,23 +213,29 @@ def without_offset(x: Tensor, y: Tensor, largest: float) -> tuple[Tensor, Tensor
     """
     limits = torch.finfo(x.dtype)
     spacing = max(math.ldexp(limits.eps, math.frexp(largest)[1]), limits.tiny * limits.eps)  # that of denormals
-    shift = (column_medians(x) / spacing).round_().mul_(spacing)
+    shift = column_medians(x)
     if len(y) > SHOWN:  # copies of many numbers, in each step of a build
         some = y[:: max(1, len(y) // FEW)].double()
         if float(shift.double().square().sum()) <= float((some - shift).square().sum(1).median()):
             return x.clone(), y  # a parameter may be stepped while the problem is kept
-    count = rows_of_block(x)
-    # Most columns of floats show in a few rows that they would be rounded; few rows are looked at in one.
-    tables = (torch.cat((x, y)),) if len(x) + len(y) <= SHOWN else (x, y[:FEW], y[FEW:])
-    for rows in tables:
-        for start in range(0, len(rows), count):
-            columns = shift.nonzero()[:, 0]
-            if not len(columns):
-                return x.clone(), y
-            some, by = rows[start : start + count], shift[columns]
-            some = some if len(columns) == len(shift) else some[:, columns]
-            shift[columns] = by * ((some - by).add_(by) == some).all(0)  # adding a coarse shift shows what it rounded
-    return (x - shift, y - shift) if bool(shift.any()) else (x.clone(), y)
+    return (x - shift, y - shift) if _is_left_of(shift, spacing, x, y) else (x.clone(), y)
+
+
+def _is_left_of(shift: Tensor, spacing: float, x: Tensor, y: Tensor) -> bool:
+    """Round a shift (d,) to multiples of a spacing, and set to 0 what would round a number; whether any is left."""
+    if x.is_cpu:
+        exact = function(f"exact_shift_{TYPES[x.dtype]}", "nnnx***>n")
+        return bool(call(exact, len(x), len(y), len(shift), spacing, x.contiguous(), y.contiguous(), shift))
+    shift.div_(spacing).round_().mul_(spacing)
+    blocks = (torch.split(rows[FEW:], rows_of_block(rows)) for rows in (x, y))
+    for rows in (x[:FEW], y[:FEW], *chain(*blocks)):  # most columns of floats show in a few that they would be rounded
+        columns = shift.nonzero()[:, 0]
+        if not len(columns):
+            return False
+        by = shift[columns]
+        some = rows if len(columns) == len(shift) else rows[:, columns]
+        shift[columns] = by * ((some - by).add_(by) == some).all(0)  # adding a coarse shift shows what it rounded
+    return bool(shift.any())
 
 
 def offset_of(problem: Problem, points: Any) -> Tensor:

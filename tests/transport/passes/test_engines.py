@@ -54,6 +54,10 @@ def check_agreement(engine: Engine, dense: DenseEngine) -> None:
         assert torch.equal(ours.cell, theirs.cell)
         assert torch.equal(ours.cost, theirs.cost)
         torch.testing.assert_close(ours.mass, theirs.mass, rtol=0, atol=1e-14)  # CUDA sums weights in any order
+        for given in (None, ours.cell):
+            for found, expected in zip(engine.assigned(v, given), dense.assigned(v), strict=True):
+                assert found.dtype == expected.dtype
+                torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12 * largest)
     for eta in (1.0, 0.1):
         soft, reference = engine.soft(v, eta), dense.soft(v, eta)
         near = {"rtol": 0, "atol": 64 * eps * max(1.0, largest**0.5 / eta)}
@@ -71,6 +75,9 @@ def check_coincidence(engine: Engine) -> None:
     hard, soft = engine.hard(v), engine.soft(v, 0.1)
     assert hard.cell.tolist() == list(range(n))
     assert hard.cost.abs().max() == 0
+    _, transform, mass, gradient, moments = engine.assigned(v)
+    assert not bool(transform.any() or gradient.any() or moments.any())
+    assert mass.tolist() == [1 / n] * n
     assert hard.margin.isfinite().all() or n == 1
     assert soft.mass.isfinite().all()
     assert soft.gram.isfinite().all()

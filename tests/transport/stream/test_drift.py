@@ -7,10 +7,6 @@ from torch import Tensor
 from torchcoreset.transport.stream.drift import features, first_moments, watched
 
 
-def mean(values: Tensor) -> Tensor:
-    return values.mean(0)
-
-
 def alarms(batches: list[Tensor], forgetting: float = 0.0) -> list[int]:
     """Numbers of the batches that show a drift."""
     moments, seen = None, []
@@ -19,9 +15,9 @@ def alarms(batches: list[Tensor], forgetting: float = 0.0) -> list[int]:
         size = float(len(y))
         worths += size
         if moments is None:
-            moments = first_moments(mean(y.double()), features(y, mean, mean(y.double())), size)
+            moments = first_moments(y.double().mean(0), features(y, None, y.double().mean(0)), size)
             continue
-        means = features(y, mean, moments.origin)
+        means = features(y, None, moments.origin)
         moments, has_moved = watched(moments, means, size, size * (k + 1) / worths, forgetting)
         seen += [k] if has_moved else []
     return seen
@@ -30,6 +26,18 @@ def alarms(batches: list[Tensor], forgetting: float = 0.0) -> list[int]:
 def batches_of(count: int, *sizes: int, seed: int = 0) -> list[Tensor]:
     generator = torch.Generator().manual_seed(seed)
     return [torch.randn(sizes[k % len(sizes)], 2, generator=generator) for k in range(count)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_features_are_means_of_powers(dtype: torch.dtype, generator: torch.Generator) -> None:
+    y = torch.randn(30, 6, generator=generator).to(dtype)[:, ::2]  # its rows lie apart
+    a, origin = torch.rand(30, generator=generator).double(), torch.tensor([0.5, -1.0, 0.0]).double()
+    offset = y.double() - origin
+    for weights in (None, a / a.sum()):
+        w = torch.full_like(a, 1 / 30) if weights is None else weights
+        first, second, fourth = (w @ offset**power for power in (1, 2, 4))
+        expected = torch.stack((torch.cat((first, second)), torch.cat((second, fourth))))
+        torch.testing.assert_close(features(y, weights, origin), expected, rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.slow

@@ -98,7 +98,7 @@ def test_sums_of_parts_add_up_to_those_of_the_whole() -> None:
     y = normal(90, 2, seed=2)
     whole, *parts = (sums_of(running, x, part) for part in (y, y[:30], y[30:]))
     shares = [effective_size(part.problem) / effective_size(whole.problem) for part in parts]
-    for name in ("value", "square", "mass"):
+    for name in ("moments", "mass"):
         total = sum(share * getattr(part.cells, name) for share, part in zip(shares, parts, strict=True))
         torch.testing.assert_close(total, getattr(whole.cells, name), atol=1e-12, rtol=1e-9)
     gram = sum(share * part.renewal.soft.gram for share, part in zip(shares, parts, strict=True))
@@ -117,7 +117,7 @@ def test_a_step_is_newtons_times_the_gain() -> None:
     image = laplacian @ (after.potential - running.potential)
     torch.testing.assert_close(image, gain * (b - sums.cells.mass), atol=1e-4, rtol=1e-3)
     assert after.numbers.batches == 2
-    assert after.numbers.mean == float(sums.cells.value)
+    assert after.numbers.mean == float(sums.cells.moments[0])
 
 
 def test_what_is_remembered_is_never_written_to() -> None:

@@ -1,5 +1,7 @@
-/* Differences of pairs of rows, in double: `euclidean.py` and `../result.py` say what they are for. */
+/* Differences of pairs of rows, in double: `euclidean.py` and `../result.py` say what they are for. And two other loops over
+rows: which shifts are exact, for `problem.py`, and means of powers, for `drift.py`. */
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -81,3 +83,53 @@ BETWEEN(double)
 
 DISPLACEMENT(float)
 DISPLACEMENT(double)
+
+/* Rounds a shift (d) to multiples of `spacing`, and sets to 0 the entries that would round a number of the rows of x
+(n, d) or y (m, d): to subtract and add them changes it. Returns how many are left. */
+#define EXACT_SHIFT(TYPE)                                                                                              \
+    EXPORT int64_t exact_shift_##TYPE(int64_t n, int64_t m, int64_t d, double spacing, const TYPE *x, const TYPE *y,   \
+                                      TYPE *shift) {                                                                   \
+        int64_t left = d;                                                                                              \
+        for (int64_t i = 0; i < d; i++)                                                                                \
+            shift[i] = (TYPE)(rint((double)shift[i] / spacing) * spacing);                                             \
+        for (int64_t k = 0; k < n + m && left; k++) {                                                                  \
+            const TYPE *row = k < n ? x + k * d : y + (k - n) * d;                                                     \
+            left = 0;                                                                                                  \
+            for (int64_t i = 0; i < d; i++) {                                                                          \
+                TYPE moved = row[i] - shift[i];                                                                        \
+                shift[i] = moved + shift[i] == row[i] ? shift[i] : 0;                                                  \
+                left += shift[i] != 0;                                                                                 \
+            }                                                                                                          \
+        }                                                                                                              \
+        return left;                                                                                                   \
+    }
+
+EXACT_SHIFT(float)
+EXACT_SHIFT(double)
+
+/* Means of the differences (m, d) of rows from an origin (d), of their squares and of their fourth powers: `means` (4, d)
+holds the first, the squares twice, and the last. All weights are 1 / m where `weight` (m) is NULL. */
+#define POWERS(TYPE)                                                                                                   \
+    EXPORT VECTORISED void powers_##TYPE(int64_t m, int64_t d, const TYPE *rows, const double *weight,                 \
+                                         const double *origin, double *means) {                                        \
+        double *first = means, *second = means + d, *fourth = means + 3 * d;                                           \
+        for (int64_t i = 0; i < 4 * d; i++)                                                                            \
+            means[i] = 0;                                                                                              \
+        for (int64_t k = 0; k < m; k++) {                                                                              \
+            double part = weight == NULL ? 1 : weight[k];                                                              \
+            _Pragma("omp simd")                                                                                        \
+            for (int64_t i = 0; i < d; i++) {                                                                          \
+                double offset = rows[k * d + i] - origin[i], square = offset * offset;                                 \
+                first[i] += part * offset;                                                                             \
+                second[i] += part * square;                                                                            \
+                fourth[i] += part * (square * square);                                                                 \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (int64_t i = 0; i < 4 * d && weight == NULL; i++)                                                          \
+            means[i] /= (double)m;                                                                                     \
+        for (int64_t i = 0; i < d; i++)                                                                                \
+            means[2 * d + i] = second[i];                                                                              \
+    }
+
+POWERS(float)
+POWERS(double)

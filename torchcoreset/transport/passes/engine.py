@@ -327,6 +327,19 @@ class Engine(SoftEngine):
         self._count()
         return self._nearest(v)
 
+    def assigned(self, v: Tensor, cell: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """The samples here in the cells (m,) of a centred v, which are those of `nearest` if None.
+
+        Returned are the cells; c - v there, (m,) float64 from differences; the mass of each cell, (n,) float64; the
+        gradient in the points of the mean cost, (n, d) float64; and the means of c - v and of its square, (2,) float64.
+        """
+        problem = self.problem
+        cell = self.nearest(v) if cell is None else cell
+        cost, gradient = problem.cost.assigned(problem.y, problem.x, problem.a, cell, self.rows, each=problem.each)
+        transform = cost.sub_(v.index_select(0, cell))
+        moments = torch.stack((problem.mean(transform), problem.mean(transform * transform)))
+        return cell, transform, self.cell_mass(cell), gradient, moments
+
     def softmin(self, v: Tensor, eta: float) -> Tensor:
         """Smoothed c-transform -eta log sum_i b_i exp((v_i - c)/eta) of every sample, (m,) float64."""
         self._count()

@@ -33,10 +33,8 @@ class BatchCells:
     cell: Tensor  # (m,) int64 point in whose cell each sample lies
     transform: Tensor  # (m,) its c - v there
     mass: Tensor  # (n,) of the cells, or what the points receive of `plan`
-    gradient: Tensor  # (n, d) of `value` in the points
-    # 0-d, means of `transform` and of its square
-    value: Tensor
-    square: Tensor
+    gradient: Tensor  # (n, d) of the mean of `transform` in the points
+    moments: Tensor  # (2,) means of `transform` and of its square
     plan: Coupling | None = None  # how the samples are shared where some are tied; None where each goes to its cell
 
 
@@ -53,25 +51,17 @@ class Smoothed:
 
 def evaluate_batch(engine: Engine, v: Tensor, tie_tolerance: float = 0.0) -> BatchCells:
     """The cells of the samples here at a centred potential (n,), ties within a tolerance above 0 shared."""
-    problem, plan = engine.problem, None
+    problem, cell, plan = engine.problem, None, None
     if tie_tolerance:
         cells, plan = shared(engine, v, tie_tolerance)
         cell = cells.cell
-    else:
-        cell = engine.nearest(v)
-    y, x, a, cost = problem.y, problem.x, problem.a, problem.cost
-    transform, gradient = cost.assigned(y, x, a, cell, engine.rows, each=problem.each)
-    transform -= v.index_select(0, cell)
-    if plan is None:
-        mass = engine.cell_mass(cell)
-    else:
+    cell, transform, mass, gradient, moments = engine.assigned(v, cell)
+    if plan is not None:
+        y, x = problem.y, problem.x
         mass, gradient = plan.column_sums(), torch.zeros_like(gradient)
         for rows, cols, part in plan.blocks(x.shape[1]):
-            gradient.index_add_(0, cols, cost.paired_gradient(y[rows], x[cols]).mul_(part[:, None]))
-    return BatchCells(
-        cell=cell, transform=transform, mass=mass, gradient=gradient,
-        value=problem.mean(transform), square=problem.mean(transform * transform), plan=plan,
-    )  # fmt: skip
+            gradient.index_add_(0, cols, problem.cost.paired_gradient(y[rows], x[cols]).mul_(part[:, None]))
+    return BatchCells(cell=cell, transform=transform, mass=mass, gradient=gradient, moments=moments, plan=plan)
 
 
 def smoothed(engine: Engine, running: StreamState) -> Smoothed:
@@ -98,7 +88,9 @@ def part_of(engine: Engine) -> Engine:
 
 def repeated(sample: Engine) -> float:
     """Mass of the samples that occur more than once; 0 where hardly any do."""
-    _, kind = distinct(sample.problem.y)
+    first, kind = distinct(sample.problem.y)
+    if len(first) == len(kind):
+        return 0.0
     mass = float(sample.problem.a[torch.bincount(kind)[kind] > 1].sum())
     return mass if mass >= REPEATED else 0.0
 

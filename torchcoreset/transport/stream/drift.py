@@ -11,11 +11,13 @@ is shown as a lag. Samples that depend on each other, such as a Markov chain's, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from ..compiled import TYPES, call, function
 
 RECENT = 1 / 32  # least weight of a batch in the recent mean
 NESTED = 4.0  # least ratio of that to its weight in the long mean; closer, the two means could not be told apart
@@ -36,11 +38,21 @@ class FeatureMoments:
     spans: Tensor  # (3,) batches of the long mean, and the variances of both means in units of that of one sample
 
 
-def features(samples: Tensor, mean: Callable[[Tensor], Tensor], origin: Tensor) -> Tensor:
-    """Means of features and of their squares, (2, 2 d): the contribution of a batch (m, d), by its `Problem.mean`."""
+def features(samples: Tensor, a: Tensor | None, origin: Tensor) -> Tensor:
+    """Means of features and of their squares, (2, 2 d): what a batch (m, d) of these weights (m,) contributes.
+
+    Weights sum to 1; None are equal ones.
+    """
+    if samples.is_cpu and samples.dtype in TYPES:
+        means = origin.new_empty(2, 2 * samples.shape[1])
+        powers = function(f"powers_{TYPES[samples.dtype]}", "nn****")
+        origin = origin.detach()  # in torch.func the state may lie in a wrapper, which has no address
+        call(powers, *samples.shape, samples.contiguous(), None if a is None else a.contiguous(), origin, means)
+        return means
     offset = samples.to(origin) - origin
     square = offset * offset
-    first, second, fourth = mean(offset), mean(square), mean(square * square)
+    powers_of = (offset, square, square * square)
+    first, second, fourth = (power.mean(0) if a is None else a @ power for power in powers_of)
     return torch.cat((first, second, second, fourth)).view(2, -1)
 
 
@@ -69,7 +81,7 @@ def watched(
     has_moved = due and age >= FEWEST and recent_noise * SAMPLES <= 1 and far_apart(long, recent, recent_noise)
     if has_moved:  # what was long ago says nothing any more
         long, long_noise, age = recent.clone(), recent_noise, min(age, REMAINS)
-    spans = moments.spans.new_tensor([age, long_noise, recent_noise])
+    spans = torch.from_numpy(np.array([age, long_noise, recent_noise])).to(moments.spans.device)
     return FeatureMoments(origin=moments.origin, long=long, recent=recent, spans=spans), has_moved
 
 

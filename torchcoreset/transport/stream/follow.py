@@ -166,12 +166,12 @@ class Seen:
     def means(self) -> tuple[Tensor, ...]:
         """All that are means over samples."""
         cells = self.cells
-        return cells.mass, cells.gradient, cells.value, cells.square, self.features
+        return cells.mass, cells.gradient, cells.moments, self.features
 
     def with_means(self, *means: Tensor) -> Seen:
         """The same with means over more samples than those here."""
-        mass, gradient, value, square, features = means
-        cells = replace(self.cells, mass=mass, gradient=gradient, value=value, square=square)
+        mass, gradient, moments, features = means
+        cells = replace(self.cells, mass=mass, gradient=gradient, moments=moments)
         return replace(self, cells=cells, features=features)
 
 
@@ -201,7 +201,8 @@ def see(memory: Memory | None, problem: Problem, points: Tensor, samples: Tensor
         return None
     passes = make_engine(problem, engine, running.numbers.mean)
     cells = evaluate_batch(passes, running.potential, running.numbers.tie_tolerance)
-    return Seen(running=running, cells=cells, features=features(samples, problem.mean, memory.moments.origin))
+    weights = None if problem.equal else problem.a
+    return Seen(running=running, cells=cells, features=features(samples, weights, memory.moments.origin))
 
 
 def follow(
@@ -255,8 +256,8 @@ def _first(problem: Problem, points: Tensor, samples: Tensor, engine: EngineChoi
     passes = make_engine(problem, engine, mean)
     running = begin(passes, points, mean)
     (origin,) = passes.total(problem.mean(samples.double()))
-    here = evaluate_batch(passes, running.potential)
-    seen = Seen(running=running, cells=here, features=features(samples, problem.mean, origin))
+    here, weights = evaluate_batch(passes, running.potential), None if problem.equal else problem.a
+    seen = Seen(running=running, cells=here, features=features(samples, weights, origin))
     seen = seen.with_means(*passes.total(*seen.means))
     moments = first_moments(origin, seen.features, running.numbers.samples)
     memory = Memory(running=running, moments=moments, drifts=problem.b.new_zeros(2))
@@ -276,7 +277,7 @@ def _followed(b: Tensor, v: Tensor, cells: BatchCells, memory: Memory, is_new: b
     """What is told of a batch that was looked at with the potential v (n,), after which `memory` is what is known."""
     after = memory.running
     now = after.numbers
-    first, value = now.batches == 1, float(cells.value)
+    first, value = now.batches == 1, cells.moments.tolist()[0]
     variance = max(0.0, now.square - now.mean**2)
     transport = StreamTransport(
         value=value,

@@ -19,7 +19,6 @@ gradients, and only the Hessian is smoothed. The gain: Polyak and Juditsky (1992
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -102,7 +101,7 @@ def advect(running: StreamState, points: Tensor, b: Tensor) -> StreamState | Non
     offset = float(b @ v)
     if not math.isfinite(offset):
         return None
-    return _knowing(replace(running, potential=v - offset, anchor=anchor), running, running.numbers)
+    return running.changed(potential=v - offset, anchor=anchor)
 
 
 def advance(
@@ -134,10 +133,11 @@ def advance(
         v = torch.where(raised.isfinite(), torch.maximum(v, raised), v)
     residual = running.residual.lerp(excess, gain)
     weight = 1.0 if now.batches == 2 else gain  # the first batch was measured at its own potential
+    value, square = cells.moments.tolist()
     now = now._replace(
         noise=(1 - gain) ** 2 * now.noise + gain**2 / size,
-        mean=now.mean + weight * (float(cells.value) - now.mean),
-        square=now.square + weight * (float(cells.square) - now.square),
+        mean=now.mean + weight * (value - now.mean),
+        square=now.square + weight * (square - now.square),
         mean_noise=(1 - weight) ** 2 * now.mean_noise + weight**2 / size,
     )
     tested = now.age > LAG_FROM and now.batches % LAG_EVERY == 0
@@ -146,15 +146,16 @@ def advance(
         residual = torch.zeros_like(residual)
         now = _younger(now, max(LAG_AGE, now.age / 2))._replace(lagged=now.batches)
     overdue = torch.add(running.overdue, b, alpha=size).masked_fill_(cells.mass > 0, 0.0)
-    after = replace(running, potential=v - b @ v, residual=residual, overdue=overdue, counters=now.to_tensor(v))
-    return _knowing(after, running, now)
+    return running.changed(
+        potential=v - b @ v, residual=residual, overdue=overdue, counters=now.to_tensor(v), numbers=now
+    )
 
 
 def forget(running: StreamState) -> StreamState:
     """The same with little weight on what has been, for a stream that has changed."""
     now = _younger(running.numbers, min(running.numbers.age, LAG_AGE))
-    after = replace(running, residual=torch.zeros_like(running.residual), counters=now.to_tensor(running.potential))
-    return _knowing(after, running, now)
+    residual = torch.zeros_like(running.residual)
+    return running.changed(residual=residual, counters=now.to_tensor(residual), numbers=now)
 
 
 def chi_square(residual: Tensor, b: Tensor, noise: float) -> float:
@@ -204,7 +205,7 @@ def _renewed(running: StreamState, now: Counters, renewal: Smoothed, mass: Tenso
         atoms=renewal.atoms,
     )
     coupling, pull = boundaries_of(curvature, running.potential, running.anchor, as_cost(now.p))
-    return replace(running, curvature=curvature, coupling=coupling, pull=pull), now
+    return running.changed(curvature=curvature, coupling=coupling, pull=pull), now
 
 
 def with_diagonal(gram: Tensor, diagonal: Tensor) -> Tensor:
@@ -222,11 +223,3 @@ def _step(running: StreamState, g: Tensor, width: float) -> Tensor:
 def _younger(now: Counters, age: float) -> Counters:
     """Counters of another age; the curvature is due at once, and the test for a lag begins anew."""
     return now._replace(age=age, renewed=age / 2, noise=0.0)
-
-
-def _knowing(after: StreamState, before: StreamState, numbers: Counters) -> StreamState:
-    """`after` with what need not be computed again: its numbers, and the solver of `before` if the curvature is his."""
-    after.__dict__["numbers"] = numbers
-    if after.curvature is before.curvature and "solver" in before.__dict__:
-        after.__dict__["solver"] = before.__dict__["solver"]
-    return after

@@ -33,6 +33,7 @@ ARGUMENTS = {
     "moments": "nnnnnxn" + 8 * "*" + ">x",
     "lists": "nnnnnn" + 11 * "*" + ">n",
     "costs": "nnnnn" + 8 * "*",
+    "assigned": "nnnnn" + 11 * "*",
     "several_nearest": "nnnn" + 10 * "*",
 }
 BLOCK = 64  # bytes, at most, of one coordinate of a block of samples: of two vectors
@@ -102,6 +103,32 @@ class CompiledEngine(FusedEngine):
         self._in_parts(lambda part: run(part, cell[part], margin[part]))
         return cell, margin
 
+    def assigned(self, v: Tensor, cell: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        if cell is not None:
+            return super().assigned(v, cell)
+        self._count()
+        problem, (n, d) = self.problem, self.problem.x.shape
+        x, y, a, v = problem.x.contiguous(), problem.y.contiguous(), problem.a.contiguous(), v.contiguous()
+        y2 = self._y2 if self._root else y
+        cell, transform = torch.empty(len(y), dtype=torch.int64, device=y.device), torch.empty_like(a)
+        compiled = function(f"assigned_{TYPES[x.dtype]}_{widest()}", ARGUMENTS["assigned"])
+
+        def work(part: slice) -> tuple[Tensor, Tensor, Tensor]:
+            mass, gradient, moments = a.new_empty(n), a.new_empty(n, d), a.new_empty(2)
+            weights = None if problem.equal else a[part]
+            room = x.new_empty((n + POINTS) * (d + 2) + d * BLOCK)
+            call(
+                compiled, n, len(cell[part]), d, self._root, problem.count,
+                x, v, y[part], y2[part], weights, room, cell[part], transform[part], mass, gradient, moments,
+            )  # fmt: skip
+            return mass, gradient, moments
+
+        sums, *others = self._in_parts(work)
+        for more in others:
+            for total, part in zip(sums, more, strict=True):
+                total.add_(part)
+        return cell, transform, *sums
+
     def _softmin(self, v: Tensor, eta: float) -> tuple[Tensor, Tensor, Tensor]:
         y, a, run = self.problem.y, self.problem.a.contiguous(), self._pass("soft", v, len(v), 1 / (eta * math.log(2)))
         lowest, total = y.new_empty(len(y)), y.new_empty(len(y))
@@ -169,9 +196,9 @@ class CompiledEngine(FusedEngine):
         own = swapped._y2 - v[points] if omits else -v[points]
         return row.long(), loss + own.to(loss.dtype).repeat_interleave(counts)
 
-    def _in_parts(self, work: Callable[[slice], Found], size: int = PART) -> list[Found]:
-        """The work on each part of the samples, by as many threads as torch uses."""
-        y = self.problem.y
+    def _in_parts(self, work: Callable[[slice], Found], size: int = 0) -> list[Found]:
+        """The work on each part of the samples, of this size or PART, by as many threads as torch uses."""
+        y, size = self.problem.y, size or PART
         parts = [slice(start, start + size) for start in range(0, len(y), size)]
         threads = min(torch.get_num_threads(), len(parts), y.numel() * len(self.problem.x) // WORTH)
         if threads < 2:

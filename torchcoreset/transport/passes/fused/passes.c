@@ -210,6 +210,73 @@ EXPORT void NAME(two_nearest)(Int n, Int m, Int d, Int root, const REAL *x, cons
     }
 }
 
+/* The points of a pass, filled up to a multiple of POINTS, in `room` of (n + POINTS) (d + 2) numbers. */
+INLINE REAL *NAME(fill)(Pass *p, Int n, const REAL *x, const double *v, REAL *room) {
+    Int d = p->d, filled = (n + POINTS - 1) / POINTS * POINTS;
+    REAL *points = room, *x2 = points + filled * d, *heights = x2 + filled;
+    memcpy(points, x, sizeof(REAL) * n * d);
+    memset(points + n * d, 0, sizeof(REAL) * (filled - n) * d);
+    for (Int i = 0; i < filled; i++) {
+        REAL sum = 0;
+        for (Int k = 0; k < d; k++)
+            sum += points[i * d + k] * points[i * d + k];
+        x2[i] = sum;
+        heights[i] = i < n ? (REAL)v[i] : (REAL)-INFINITY;
+    }
+    p->n = filled, p->x = points, p->x2 = x2, p->v = heights;
+    return heights + filled;
+}
+
+/* Of each sample the point nearest in c - v, `cell` (m), and c - v there, from differences in double, `transform` (m); of
+each point the weights of the samples of its cell, added up, `mass` (n), and the gradient of the costs times these
+weights, `gradient` (n, d); and the means of `transform` and of its square, `moments` (2). All weights are 1 / count where `weight` is NULL. `work` holds (n + POINTS) (d + 2) + d WIDTH
+numbers. */
+EXPORT void NAME(assigned)(Int n, Int m, Int d, Int root, Int count, const REAL *x, const double *v, const REAL *y,
+                           const REAL *y2, const double *weight, REAL *work, Int *cell, double *transform,
+                           double *mass, double *gradient, double *moments) {
+    Pass p = {0, m, d, root, NULL, NULL, NULL, y, y2};
+    REAL *table = NAME(fill)(&p, n, x, v, work);
+    double value = 0, power = 0;
+    memset(mass, 0, sizeof(double) * n);
+    memset(gradient, 0, sizeof(double) * n * d);
+    for (Int start = 0; start < m; start += WIDTH) {
+        Vector squares[VECTORS];
+        Two two[VECTORS];
+        NAME(load)(&p, start, table);
+        NAME(load_squares)(&p, start, squares);
+        if (root)
+            NAME(two_of_block)(&p, table, squares, 1, two);
+        else
+            NAME(two_of_block)(&p, table, squares, 0, two);
+        for (Int s = start; s < start + WIDTH && s < m; s++) {
+            Int i = two[(s - start) / LANES].place[(s - start) % LANES];
+            const REAL *from = y + s * d, *to = x + i * d;
+            double square = 0, *sums = gradient + i * d;
+#pragma omp simd reduction(+ : square)
+            for (Int k = 0; k < d; k++)
+                square += ((double)to[k] - from[k]) * ((double)to[k] - from[k]);
+            double cost = root ? sqrt(square) : square, part = weight ? weight[s] : 1;
+            double slope = !root ? part : cost > 0 ? part / cost : 0;
+#pragma omp simd
+            for (Int k = 0; k < d; k++)
+                sums[k] += slope * ((double)to[k] - from[k]);
+            cell[s] = i;
+            transform[s] = cost - v[i];
+            value += part * transform[s];
+            power += part * (transform[s] * transform[s]);
+            mass[i] += part;
+        }
+    }
+    double each = weight ? 1 : 1.0 / count;
+    for (Int i = 0; i < n; i++) {
+        mass[i] = weight ? mass[i] : mass[i] / count;
+        for (Int k = 0; k < d; k++)
+            gradient[i * d + k] *= (root ? 1 : 2) * each;
+    }
+    moments[0] = value * each;
+    moments[1] = power * each;
+}
+
 /* 2^z of numbers from LOWEST_POWER to 0. */
 INLINE Vector NAME(power)(Vector z, const REAL *series) {
     const REAL shift = (REAL)1.5 * ((WORD)1 << MANTISSA); /* added, it leaves the nearest integer in the last bits */
