@@ -64,6 +64,8 @@ FINE = 100  # samples a point in the last subsample: the curvature of fewer is t
 MOST = 1 << 18  # most samples in it; beyond, their lists fill more than some hundred MiB
 SORTED = 1 << 26  # samples on the line beyond which they are not sorted: 1 GiB with their weights
 FEWEST_STEPS = 10  # passes below which no approach is begun, and much excess is not moved along paths
+# Relative rise of the dual below which the masses on that subsample are not made right: all samples correct them, too.
+WORTH = 1e-3
 # Mass errors: the part of all mass that lies in wrong cells.
 NEAR_ERROR = 0.05  # of a warm start, below which it is corrected on all samples at once
 BALANCED_ERROR = 0.12  # at zero, up to which a flow from there takes no longer than an approach; a half to a quarter
@@ -261,7 +263,8 @@ class Solver:
         if self.gap > self.tolerance and prefers_flow and self._near_error < self._error_of(start) <= LOST_ERROR:
             self._balance_all(start)
         if self.gap > self.tolerance:
-            cells, curvature = self.ascend(start, math.inf if prefers_flow else LEFT, briefly=prefers_flow)
+            left = math.inf if prefers_flow else REST if start is None else LEFT
+            cells, curvature = self.ascend(start, left, briefly=prefers_flow)
         if self.gap <= self.tolerance:
             return self._result(Status.CONVERGED)
         error = _marginal_error(cells, self.problem)
@@ -346,7 +349,7 @@ class Solver:
                 and not briefly
                 and _marginal_error(cells, self.problem) > max(FAILED_ERROR, self.grain)
             ):
-                return self.ascend(None, left)
+                return self.ascend(None, min(left, REST))
         return cells, curvature
 
     @property
@@ -443,8 +446,11 @@ class Solver:
             lists = sample.candidates(v, eta)
             if lists is sample:  # lists for a sharper softmin than v is right for would hold too little
                 eta = max(least, dual.next_eta(eta, soft.softness, dual.target_softness(sample)))
-            v, soft, eta = dual.eps_scaling(lists, v, eta, least)
-        return self.evaluate(v), dual.curvature_of(soft, eta, problem.b)
+            worth = max(least, min(self.tolerance, WORTH) * mean)
+            v, soft, eta = dual.eps_scaling(lists, v, eta, least, least_increase=worth)
+        return self.evaluate(v), dual.LazyHessian(
+            lambda: dual.curvature_of(soft, eta, problem.b), problem.b * soft.softness, eta
+        )
 
     def _fine_sample(self) -> Engine:
         return self.engine.subsample(min(FINE * len(self.problem.x), MOST))

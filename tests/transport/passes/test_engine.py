@@ -9,6 +9,7 @@ from torch import Tensor
 from tests.data import normal
 from torchcoreset.transport.passes import dense as dense_module
 from torchcoreset.transport.passes import engine
+from torchcoreset.transport.passes.choose import make_engine
 from torchcoreset.transport.passes.dense import DenseEngine
 from torchcoreset.transport.passes.engine import shuffled
 from torchcoreset.transport.problem import Problem, make_problem
@@ -64,7 +65,7 @@ def test_cells_follow_a_potential_that_moves(
     monkeypatch.setattr(engine, "RISEN_PAIRS", risen)
     # by little, by next to nothing, by much at one point only, by an offset, and not at all
     problem, v = some_problem(p, n, 500)
-    whole, made = DenseEngine(problem), DenseEngine(problem)
+    whole, made = DenseEngine(problem), make_engine(problem, "auto")  # which is compiled for p = 1 and 2
     cells = made.hard(v)
     one = torch.zeros_like(v)
     one[0] = 3.0

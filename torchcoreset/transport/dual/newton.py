@@ -113,12 +113,19 @@ def log_mass_ratio(mass: Tensor, b: Tensor) -> float:
 
 
 def eps_scaling(
-    engine: SoftEngine, v: Tensor, eta: float, least: float, target: float | None = None, error: float = TIGHT
+    engine: SoftEngine,
+    v: Tensor,
+    eta: float,
+    least: float,
+    target: float | None = None,
+    error: float = TIGHT,
+    least_increase: float | None = None,
 ) -> tuple[Tensor, SmoothedCells, float]:
     """Shrink eta until the softmin is as sharp as the number of samples allows, but not below `least`.
 
     Returns the potential (n,), the soft pass at it, and the eta of that pass. `target` is a softness to reach, if not
-    the least that the samples allow, and `error` the relative error of the mass of each point at the end.
+    the least that the samples allow, and `error` the relative error of the mass of each point at the end, unless the
+    step to it promises less than `least_increase`, which is `least` if None.
     """
     target = target or target_softness(engine)
     soft: SmoothedCells | None
@@ -129,7 +136,7 @@ def eps_scaling(
         eta = max(least, next_eta(eta, soft.softness, target))
     else:
         soft = None
-    v, soft = newton_steps(engine, v, eta, error, least, soft)
+    v, soft = newton_steps(engine, v, eta, error, least if least_increase is None else least_increase, soft)
     return v, soft, eta
 
 

@@ -7,6 +7,7 @@ A block of few points is (n, samples): the nearest is sought along columns, for 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TypeVar
@@ -248,6 +249,9 @@ class DifferencesEngine(DenseEngine):
 
     def _doubts(self, v: Tensor, cell: Tensor, cost: Tensor, margin: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
         return doubtful_by_differences(self.problem, v, cell, cost, margin)
+
+    def _doubtful_margin(self, v: Tensor, cost: Tensor) -> float:
+        return math.inf
 
     @property
     def _y2(self) -> Tensor:

@@ -22,7 +22,7 @@ from torch import Tensor
 from ...deterministic import kth_smallest, mass_by_cell
 from ..problem import Problem
 from ..result import Coupling
-from .rounding import EXACT_MASS, RESOLUTION, SUMMED, doubtful, of_sums
+from .rounding import EXACT_MASS, RESOLUTION, SUMMED, doubtful, doubtful_margin, of_sums
 
 # Elements of one block of work: 2 MiB in float32, which stays in cache (measured: larger blocks are up to twice
 # slower on CPUs, smaller ones are bound by launch time).
@@ -248,19 +248,24 @@ class Engine(SoftEngine):
         No sample stays farther behind its second nearest point than the largest rise is above that of its own cell. The
         few points that rise by far more than all others are compared with every sample.
         """
-        problem, rise, centred = self.problem, v - near.potential, self._centred(v)
+        rise, centred = v - near.potential, self._centred(v)
         risen = self._risen(rise, near)
         most = rise.index_fill(0, risen, -math.inf).max()
         margin = near.margin - (most - rise).to(near.margin.dtype).index_select(0, near.cell)
         cell, cost = near.cell.clone(), near.cost.clone()
         if len(risen):
             margin = torch.minimum(margin, self._margin_to(risen, centred, cell, cost).to(margin.dtype))
-        close, _ = self._doubts(centred, cell, cost, margin, problem.squares)
+        return cell, cost, margin, self._look_again(centred, cell, cost, margin)
+
+    def _look_again(self, v: Tensor, cell: Tensor, cost: Tensor, margin: Tensor) -> Tensor:
+        """Which samples may have another cell at v than these, (k,); their entries, of (m,), are overwritten."""
+        problem = self.problem
+        close, _ = self._doubts(v, cell, cost, margin, problem.squares)
         for some in torch.split(close, max(1, PICKED // problem.x.shape[1])) if len(close) else ():
             part = self.apart(replace(problem, y=problem.y.index_select(0, some), a=problem.a.index_select(0, some)))
-            cells, gaps = part._two_nearest(centred)
+            cells, gaps = part._two_nearest(v)
             cell[some], margin[some], cost[some] = cells, gaps, part._cost_to(cells)
-        return cell, cost, margin, close
+        return close
 
     def _risen(self, rise: Tensor, near: LaguerreCells) -> Tensor:
         """The points, by how far they have risen (n,), whose comparison with all samples saves most others."""
@@ -300,6 +305,7 @@ class Engine(SoftEngine):
         if among is None:
             index, loss = self._doubts(v, cell, cost, margin, problem.squares)
         else:
+            among = among[margin.index_select(0, among) <= self._doubtful_margin(v, cost)]
             index, loss = self._doubts(v, cell[among], cost[among], margin[among], problem.squares[among])
             index = among[index]
         lost = problem.a[index] @ loss
@@ -321,6 +327,10 @@ class Engine(SoftEngine):
     def _doubts(self, v: Tensor, cell: Tensor, cost: Tensor, margin: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
         """As `doubtful`, for passes of this engine."""
         return doubtful(self.problem, v, cell, cost, margin, squares)
+
+    def _doubtful_margin(self, v: Tensor, cost: Tensor) -> float:
+        """The margin from which on nothing is."""
+        return doubtful_margin(self.problem, v, cost, self.problem.squares)
 
     def nearest(self, v: Tensor) -> Tensor:
         """Index of the point nearest in c - v to each sample here, (m,) int64, for a centred v: `hard` without sums."""

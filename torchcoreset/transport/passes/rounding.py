@@ -54,21 +54,25 @@ def doubtful(
     """
     if len(v) == 1 or not len(cell):
         return cell[:0], cost[:0]
-    u, d = unit_roundoff(problem.x.dtype), problem.x.shape[1]
     # All samples against the largest error of any first: after that there are few left.
-    low, top = torch.stack(torch.aminmax(v)).tolist()
-    most = float(cost.max()) - low
-    longest = float(squares.max()) ** 0.5
-    largest = problem.cost.expansion_error(max(most + top, 0.0), max(most, top), longest, d, u)
-    index = (margin <= 2 * largest).nonzero()[:, 0]
+    index = (margin <= doubtful_margin(problem, v, cost, squares)).nonzero()[:, 0]
     if not len(index):
         return index, cost[:0]
+    u, d, top = unit_roundoff(problem.x.dtype), problem.x.shape[1], float(v.max())
     f = cost[index] - v[cell[index]]
     reach, height = (f + top).clamp(min=0), f.abs().clamp(min=top)
     error = problem.cost.expansion_error(reach, height, squares[index].double().sqrt(), d, u)
     loss = 2 * error - margin[index]
     some = loss > 0
     return index[some], loss[some]
+
+
+def doubtful_margin(problem: Problem, v: Tensor, cost: Tensor, squares: Tensor) -> float:
+    """The margin from which on no sample is doubtful, whichever it is; arguments as for `doubtful`."""
+    u, d = unit_roundoff(problem.x.dtype), problem.x.shape[1]
+    low, top = (float(end) for end in torch.aminmax(v))
+    most, longest = float(cost.max()) - low, float(squares.max()) ** 0.5
+    return float(2 * problem.cost.expansion_error(max(most + top, 0.0), max(most, top), longest, d, u))
 
 
 def unresolved(problem: Problem, mean: float, part: float = HIDDEN, dtype: torch.dtype | None = None) -> bool:

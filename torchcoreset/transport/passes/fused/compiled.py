@@ -35,6 +35,7 @@ ARGUMENTS = {
     "costs": "nnnnn" + 8 * "*",
     "assigned": "nnnnn" + 11 * "*",
     "several_nearest": "nnnn" + 10 * "*",
+    "renewed": "nnnnx" + 9 * "*" + ">n",
 }
 BLOCK = 64  # bytes, at most, of one coordinate of a block of samples: of two vectors
 FEW = 64  # of points that seek samples: as many are one part
@@ -102,6 +103,19 @@ class CompiledEngine(FusedEngine):
         cell, margin = torch.empty(len(y), dtype=torch.int64, device=y.device), y.new_empty(len(y))
         self._in_parts(lambda part: run(part, cell[part], margin[part]))
         return cell, margin
+
+    def _look_again(self, v: Tensor, cell: Tensor, cost: Tensor, margin: Tensor) -> Tensor:
+        if len(v) == 1:
+            return cell[:0]
+        run, close = self._pass("renewed", v, self._doubtful_margin(v, cost)), torch.empty_like(cell)
+
+        def work(part: slice) -> Tensor:
+            count = run(part, cell[part], margin[part], close[part])
+            return close[part][:count].add_(part.start)
+
+        found = torch.cat(self._in_parts(work))
+        cost[found] = self.problem.cost.at(self.problem.y, self.problem.x, found, cell.index_select(0, found))
+        return found
 
     def assigned(self, v: Tensor, cell: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         if cell is not None:

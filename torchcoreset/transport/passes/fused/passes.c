@@ -25,6 +25,11 @@ This file includes itself, for vectors of each size and for numbers of each type
 #define WIDER
 #pragma GCC diagnostic ignored "-Wpsabi" /* of vectors as arguments: those of functions that are inlined */
 #endif
+#ifdef __GNUC__
+#define FETCH(address) __builtin_prefetch(address)
+#else
+#define FETCH(address) (void)(address)
+#endif
 #define INLINE static inline __attribute__((always_inline))
 #define JOINED(name, type, bytes) name##_##type##_##bytes
 #define EXPANDED(name, type, bytes) JOINED(name, type, bytes)
@@ -35,6 +40,7 @@ typedef int64_t Int;
 enum { VECTORS = 2 };  /* of samples, and */
 enum { POINTS = 4 };   /* points whose products are summed at once: what fits into 16 registers */
 enum { ROW_VECTORS = 4 }; /* of a row that are summed at once */
+enum { AHEAD = 4, LINE = 64 }; /* lines of a row, and their bytes, that are fetched before they are read */
 enum { TERMS = 14 };   /* of the series of 2^x about 0: (log 2 / 2)^14 / 14! is 4e-18 */
 
 static const double LOWEST_POWER = -46; /* as in engine.py: 2 to this is nothing, and its square still a normal float */
@@ -208,6 +214,46 @@ EXPORT void NAME(two_nearest)(Int n, Int m, Int d, Int root, const REAL *x, cons
             margin[start + s] = found->second[s % LANES] - found->lowest[s % LANES];
         }
     }
+}
+
+/* The same of the samples whose margin is not above a bound, in place: `margin` (m) and `cell` (m). Which they are, in
+`close` (m); returned is how many. `work` holds d WIDTH numbers. */
+EXPORT Int NAME(renewed)(Int n, Int m, Int d, Int root, double bound, const REAL *x, const REAL *x2, const REAL *v,
+                         const REAL *y, const REAL *y2, REAL *work, Int *cell, REAL *margin, Int *close) {
+    Pass p = {n, m, d, root, x, x2, v, y, y2};
+    Int found = 0, done = 0;
+    for (Int k = 0; k < m; k++) { /* without a branch */
+        close[found] = k;
+        found += !(margin[k] > bound);
+    }
+    for (; done < found; done += WIDTH) {
+        Int count = found - done < WIDTH ? found - done : WIDTH;
+        Vector squares[VECTORS];
+        Two two[VECTORS];
+        REAL held[WIDTH] = {0};
+        memset(work, 0, sizeof(REAL) * d * WIDTH);
+        for (Int s = done + WIDTH; s < done + 2 * WIDTH && s < found; s++) /* rows that lie anywhere are waited for */
+            for (Int k = 0; k < d && k < AHEAD * LINE / (Int)sizeof(REAL); k += LINE / (Int)sizeof(REAL))
+                FETCH(y + close[s] * d + k);
+        for (Int s = 0; s < count; s++) {
+            const REAL *row = y + close[done + s] * d;
+            for (Int k = 0; k < d; k++)
+                work[k * WIDTH + s] = -2 * row[k];
+            if (root)
+                held[s] = y2[close[done + s]];
+        }
+        memcpy(squares, held, sizeof held);
+        if (root)
+            NAME(two_of_block)(&p, work, squares, 1, two);
+        else
+            NAME(two_of_block)(&p, work, squares, 0, two);
+        for (Int s = 0; s < count; s++) {
+            const Two *one = &two[s / LANES];
+            cell[close[done + s]] = one->place[s % LANES];
+            margin[close[done + s]] = one->second[s % LANES] - one->lowest[s % LANES];
+        }
+    }
+    return found;
 }
 
 /* The points of a pass, filled up to a multiple of POINTS, in `room` of (n + POINTS) (d + 2) numbers. */
