@@ -251,6 +251,7 @@ class Solver:
         n = len(self.problem.x)
         if n <= DENSE_BALANCE or n * self.problem.count < LISTED_PAIRS:
             return False
+        self.engine.hold()
         cells = self.evaluate(start)
         if _marginal_error(cells, self.problem) > max(FAILED_ERROR, self.grain):
             return False
@@ -525,7 +526,9 @@ class Solver:
         large = widen == 1 and len(boundary.y) * n > DENSE_ELEMENTS
         if n > MOST_DENSE or ((near or large) and n > DENSE_BALANCE):
             few = Problem(x=problem.x, b=problem.b, y=boundary.y, a=boundary.a, equal=problem.equal, cost=problem.cost)
-            part = (self.engine.finer(few) if hidden else None) or self.engine.apart(few)  # not counted as a pass
+            part = (self.engine.finer(few) if hidden else None) or self.engine.picked(
+                few, boundary.number
+            )  # not counted as a pass
             costs: CandidateArcs | Floats = candidate_arcs(part, boundary.cell, boundary.margin, v, -excess, widen)
         else:
             exact = hidden or (self.exact and problem.cost.amplifies_rounding)

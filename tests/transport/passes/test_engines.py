@@ -4,6 +4,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -102,7 +103,7 @@ def test_compiled_agrees_with_dense(
 
 @pytest.mark.parametrize("p", [1.0, 2.0])
 def test_compiled_passes_do_not_depend_on_threads(p: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "PART", 100)
+    monkeypatch.setattr(compiled, "PART", 400)
     monkeypatch.setattr(compiled, "WORTH", 1)
     problem = some_problem(p, 20, 1050, 3, torch.float32)
     v = torch.linspace(-0.3, 0.3, 20, dtype=torch.float64)
@@ -119,8 +120,31 @@ def test_compiled_passes_do_not_depend_on_threads(p: float, monkeypatch: pytest.
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("p", [1.0, 2.0])
+def test_passes_over_products_that_are_held(p: float, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "HELD_FROM", 3)
+    problem = some_problem(p, 260, 300, 3, dtype)
+    held, dense = make_engine(problem, "compiled"), DenseEngine(problem)
+    held.hold()
+    monkeypatch.setattr(compiled, "function", None)  # none is called from here on but for costs, which are others'
+    v = torch.linspace(-0.1, 0.1, 260, dtype=torch.float64)
+    cells = held.hard(v)
+    assert torch.equal(cells.cell, dense.hard(v).cell)
+    again, expected = held.hard(v.square(), cells), dense.hard(v.square())
+    assert torch.equal(again.cell, expected.cell)
+    assert torch.equal(again.cost, expected.cost)
+    torch.testing.assert_close(held.costs(), dense.costs())
+    index = torch.arange(0, 300, 3)
+    few = replace(problem, y=problem.y[index], a=problem.a[index])
+    within, supply = torch.full((100,), 0.5), torch.zeros(260, dtype=torch.float64)
+    lists = (engine.lists(v, within, supply) for engine in (held.picked(few, index), DenseEngine(few)))
+    for ours, theirs in zip(*lists, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("p", [1.0, 2.0])
 def test_compiled_lists_are_those_of_dense(p: float, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "PART", 100)
+    monkeypatch.setattr(compiled, "PART", 400)
     monkeypatch.setattr(compiled, "LISTED", 1)  # far too little room: it is made when it is needed
     problem = some_problem(p, 41, 333, 3, dtype)
     v = 0.3 * torch.randn(41, dtype=torch.float64, generator=torch.Generator().manual_seed(0))

@@ -167,6 +167,14 @@ class Engine(SoftEngine):
         """The same with a meter of its own."""
         return type(self)(problem)
 
+    def picked(self, problem: Problem, index: Tensor) -> Engine:
+        """The same for the samples (k,) with these indices, of this problem."""
+        return self.apart(problem)
+
+    def hold(self) -> None:
+        """Keep what several hard passes have in common, where that takes most of their time: n x m numbers."""
+        return
+
     # Reductions over all samples. This engine holds every one of them; an engine that holds a part overrides these.
 
     def total(self, *sums: Tensor) -> tuple[Tensor, ...]:
