@@ -118,6 +118,19 @@ def test_a_warm_solve_of_few_pairs_is_one_call_from_any_start(kind: str, monkeyp
         monkeypatch.undo()
 
 
+def test_a_cold_solve_of_few_pairs_is_one_call_near_balance(monkeypatch: pytest.MonkeyPatch) -> None:
+    y, corners = normal(8000, 2), 0.8 * torch.tensor([[1.0, 1], [1, -1], [-1, 1], [-1, -1]])
+    made, make = [], Solver.__init__
+    monkeypatch.setattr(Solver, "__init__", lambda *given: made.append(given) or make(*given))
+    for shift, calls in ((0.05, 0), (0.5, 1)):
+        x = corners + shift
+        found = tc.transport(x, y)
+        assert len(made) == calls
+        b, a = np.full(4, 1 / 4), np.full(8000, 1 / 8000)
+        assert found.value == pytest.approx(ot.emd2(b, a, ot.dist(x.double().numpy(), y.double().numpy())), rel=1e-3)
+        assert found.gap <= 1e-3
+
+
 @pytest.mark.usefixtures("direct")
 def test_points_without_weight_are_left_out() -> None:
     x, y = normal(20, 2), normal(100, 2, seed=1)
