@@ -238,6 +238,26 @@ def test_lost_starts_are_given_up_for_a_flow_from_zero_where_that_is_near() -> N
     assert tc.transport(x, y, start=lost).gap <= 1e-3
 
 
+@pytest.mark.parametrize(("pairs", "per_point", "wrong", "approaches"), [
+    (1 << 20, 1000, 0.1, False), (1 << 20, 1000, 0.3, True), (1 << 17, 1000, 0.1, True), (1 << 20, 300, 0.1, True),
+])  # fmt: skip
+def test_a_start_with_much_mass_in_wrong_cells_takes_a_flow_up_to_some_size(
+    pairs: int, per_point: int, wrong: float, approaches: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"FEW_PAIRS": 0, "FEWEST_PAIRS": 0, "WARM_PAIRS": pairs, "FLOW_PER_POINT": per_point}.items():
+        monkeypatch.setattr(solver, name, value)
+    monkeypatch.setattr(solver, "FAILED_ERROR", wrong)
+    y = separated(20, 10_000, 8)(0)[1]
+    index, sizes = leaves(y, 20, seeded())
+    x = leaf_means(y[index], sizes)
+    zero = torch.zeros(20, dtype=torch.float64)
+    assert 0.1 < float((make_engine(_problem(x, y), "auto").hard(zero).mass - 0.05).abs().sum()) / 2 < 0.3
+    approached, ascend = [], Solver.ascend
+    monkeypatch.setattr(Solver, "ascend", lambda *args, **by: approached.append(True) or ascend(*args, **by))
+    assert tc.transport(x, y, start=zero).gap <= 1e-3
+    assert bool(approached) == approaches
+
+
 def _problem(x: Tensor, y: Tensor, p: float = 2) -> object:
     from torchcoreset.transport.problem import make_problem
 

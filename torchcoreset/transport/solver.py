@@ -54,6 +54,8 @@ FEWEST_NUMBERS = 1 << 20  # coordinates of samples up to which it is: with 784 c
 # takes a third of the time of Newton's steps; beyond, no less (measured).
 FEW_PAIRS = 3 << 20
 FEW_NUMBERS = 1 << 22  # coordinates of samples up to which it is made: several ranks send each other all of them for it
+# The same from a start, and for up to so many samples a point: clusters take half of the time, smooth clouds as long.
+WARM_PAIRS, FLOW_PER_POINT = 12 << 20, 1000
 MOST_PAIRS = 1 << 25  # of any direct solve: 256 MiB of costs
 DIFFERENCES = 1 << 17  # coordinates times points up to which costs come from differences: 0.1 ms, and less in all
 COMPILED_DIFFERENCES = 1 << 24  # the same where these are compiled: 1.5 ms
@@ -172,8 +174,9 @@ class Solver:
 
     def _prefers_flow(self) -> bool:
         """Whether a flow on all pairs takes no longer than Newton where that is of little use, between clusters."""
-        shape = (*self.problem.x.shape, self.problem.count)
-        return is_for_one_rank(shape) and self._may_hold_all_pairs() and not self.sorts
+        (n, d), m = self.problem.x.shape, self.problem.count
+        starts = self.first is not None and n * m <= WARM_PAIRS and m <= FLOW_PER_POINT * n
+        return (starts or is_for_one_rank((n, d, m))) and self._may_hold_all_pairs() and not self.sorts
 
     def _solve_with_all_pairs(self) -> bool:
         """Balance all samples from the best potential so far, where some of them did not do.
@@ -261,7 +264,7 @@ class Solver:
     def run(self, start: Tensor | None) -> Transport:
         """Ascend and balance until the bounds meet, which they may have done already."""
         prefers_flow = self._prefers_flow()
-        if self.gap > self.tolerance and prefers_flow and self._near_error < self._error_of(start) <= LOST_ERROR:
+        if self.gap > self.tolerance and prefers_flow and self._flow_error < self._error_of(start) <= LOST_ERROR:
             self._balance_all(start)
         if self.gap > self.tolerance:
             left = math.inf if prefers_flow else REST if start is None else LEFT
@@ -368,6 +371,11 @@ class Solver:
         if start is None or self._start_error <= LOST_ERROR:
             return self._start_error
         return _marginal_error(self.evaluate(self._zero()), self.problem)
+
+    @property
+    def _flow_error(self) -> float:
+        """The same above which a flow on all pairs is made from a start at once."""
+        return self._near_error if len(self.problem.x) * self.problem.count <= FEW_PAIRS else FAILED_ERROR
 
     @property
     def _near_error(self) -> float:
