@@ -336,6 +336,27 @@ def test_no_more_costs_are_held_than_the_limit(monkeypatch: pytest.MonkeyPatch) 
     assert max(rows) <= 100 + len(x)  # the limit of each cell is rounded up
 
 
+@pytest.mark.parametrize(("elements", "lists"), [(300 * 400, True), (300 * 3000, False)])
+def test_more_samples_than_a_block_has_room_for_are_offered_along_lists(
+    elements: int, lists: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # of 100,000 samples a third was offered in every round, whatever the round, and some mass found no path
+    balance, offered = solver_module.balance, []
+
+    def counted(cost, cell, *arguments) -> Balanced:
+        offered.append((isinstance(cost, CandidateArcs), len(cell)))
+        return balance(cost, cell, *arguments)
+
+    monkeypatch.setattr(solver_module, "balance", counted)
+    monkeypatch.setattr(solver_module, "BALANCED_ELEMENTS", elements)
+    monkeypatch.setattr(solver_module, "ROW_ELEMENTS", 40)
+    settings = solver_module.Settings(1e-3, False, 100, "auto", False)
+    solver = solver_module.Solver(make_problem(normal(300, 2), 2 * normal(3000, 2, seed=1)), settings)
+    solver._balance(solver.evaluate(torch.zeros_like(solver.problem.b)), 16, 0)
+    assert offered == [(lists, 3000)]
+    assert not math.isinf(solver.value)
+
+
 def test_few_rounds_do_roughly_and_one_within_some_tolerances(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 

@@ -102,7 +102,12 @@ ROUGH = 3.0  # tolerances within which such a plan is
 # Lists of candidate arcs are 1.5 to 5 times faster than all arcs beyond DENSE_BALANCE points (measured).
 DENSE_BALANCE = 256
 LISTED_PAIRS = 1 << 20  # of a sample and a point, below which a direct solve on all of them takes no longer (measured)
-MOST_DENSE = 4096  # points up to which all arcs are taken nevertheless, where much has to move far or lists did not do
+# Points up to which all arcs are taken nevertheless, where much has to move far or lists did not do, if there is room:
+# with 2,000 points and 100,000 samples, all arcs of a third of the samples left mass without a path in every round, and
+# wide lists of all samples proved the best plan in 2 s (measured).
+MOST_DENSE = 4096
+# Most that lists are widened by: with 2,000 points in clusters they hold 140 points a sample then (measured).
+WIDEST = 16
 ROW_ELEMENTS = 256  # float64 numbers that a boundary sample with its list takes, roughly
 BALANCED_ELEMENTS = 1 << 26  # of the cost block of all boundary samples, float64: 512 MiB
 # The same in the first round, held twice: 256 MiB. Beyond, lists take a tenth of that, and lead to better plans.
@@ -317,7 +322,7 @@ class Solver:
             gap = self.gap
             if round_:  # exact margins show better than bounds of them which samples may move
                 cells = self.evaluate(cells.potential)
-            v = self._balance(cells, 4**round_, 4**round_ if round_ else 0)
+            v = self._balance(cells, min(4**round_, WIDEST), 4**round_ if round_ else 0)
             if self.gap <= self.tolerance or self.steps >= self.max_steps:
                 return Status.MAX_STEPS
             cells = self.evaluate(v, cells)
@@ -329,7 +334,7 @@ class Solver:
                 break
             if round_ + 1 == rounds or (round_ > 1 and self.gap > 0.9 * gap):
                 break
-            if cells.dual < self.lower and len(self.problem.x) <= DENSE_BALANCE:
+            if cells.dual < self.lower and (len(self.problem.x) <= DENSE_BALANCE or self._lists_all):
                 cells = self.highest  # the wrong samples were offered, and have spoilt the potential
             elif curvature is not None and cells.dual < self.lower:
                 cells = self._correct(cells, curvature)
@@ -450,7 +455,8 @@ class Solver:
         if self.max_steps < FEWEST_STEPS:
             return first or self.evaluate(self._zero()), None
         v, soft, eta = dual.coarse_potential(engine, least)
-        if dual.coarse_sample(engine) is not engine and not engine.exhausted():
+        lost = self._lists_all and dual.has_failed(soft, problem.b)  # the flow takes it from here
+        if dual.coarse_sample(engine) is not engine and not engine.exhausted() and not lost:
             sample = self._fine_sample()
             lists = sample.candidates(v, eta)
             if lists is sample:  # lists for a sharper softmin than v is right for would hold too little
@@ -491,7 +497,9 @@ class Solver:
             few = self._few(cells)
             if few and correction.predicted_increase(g) <= left * lacking:
                 break
-            direction = correction.solve(g, trust)
+            direction = (correction.undamped if self._lists_all else correction.solve)(g, trust)
+            if direction is None:  # the potential is far from the best: damped, a dozen steps gain less than one flow
+                break
             expected_rise = float(g @ direction) / 2
             good = few and expected_rise <= REST * lacking
             if good or self.steps >= self.max_steps or trust < (TRUST_FEW if few else TRUST_MANY):
@@ -506,6 +514,12 @@ class Solver:
             if rise < GOOD_RISE * expected_rise:
                 trust = min(trust, float(direction.abs().max()) / correction.eta) / TRUST_CUT
         return cells
+
+    @property
+    def _lists_all(self) -> bool:
+        """Whether a flow along lists may offer all samples: far from the best it takes less than Newton's steps."""
+        n, m = len(self.problem.x), self.problem.count
+        return n > DENSE_BALANCE and m <= BALANCED_ELEMENTS // ROW_ELEMENTS
 
     def _few(self, cells: LaguerreCells) -> bool:
         """Whether so few samples are in wrong cells that moving them is worth no more passes."""
@@ -522,7 +536,7 @@ class Solver:
         problem, v = self.problem, cells.potential
         n = len(problem.x)
         excess = cells.mass - problem.b
-        limit = max(n, BALANCED_ELEMENTS // (n if n <= MOST_DENSE else ROW_ELEMENTS))
+        limit = max(n, BALANCED_ELEMENTS // min(n, ROW_ELEMENTS))  # more than that in a block are offered by lists
         boundary = boundary_samples(self.engine, cells, excess, widen, limit)
         if n <= DENSE_BALANCE and priced:
             boundary = priced_samples(self.engine, cells, boundary, priced)
@@ -531,7 +545,7 @@ class Solver:
         mean = min(cells.mean, self.value)
         hidden = unresolved(problem, mean, ROUNDED * self.tolerance, torch.float64)
         near = widen == 1 and _marginal_error(cells, problem) <= max(FAILED_ERROR, self.grain)
-        large = widen == 1 and len(boundary.y) * n > DENSE_ELEMENTS
+        large = len(boundary.y) * n > (DENSE_ELEMENTS if widen == 1 else BALANCED_ELEMENTS)
         if n > MOST_DENSE or ((near or large) and n > DENSE_BALANCE):
             few = Problem(x=problem.x, b=problem.b, y=boundary.y, a=boundary.a, equal=problem.equal, cost=problem.cost)
             part = (self.engine.finer(few) if hidden else None) or self.engine.picked(

@@ -60,6 +60,24 @@ def test_newton_asks_for_it_where_it_is_lost(monkeypatch: pytest.MonkeyPatch) ->
     assert relative_error(b - soft.mass, b) <= LOOSE
 
 
+def test_a_flow_that_knows_less_than_the_steps_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    # as with 2,000 points and 4 samples for each, where it undid what the steps had gained, at every stage
+    asked = []
+
+    def worse(problem: Problem, v: Tensor) -> Tensor:
+        asked.append(v)
+        return v + 100 * torch.arange(len(v)).fmod(2)
+
+    monkeypatch.setattr(newton_module, "FLOW_ABOVE", 0.0)
+    problem = make_problem(*islands(distance=3), 2)
+    found = []
+    for start in (lambda _, v: v, worse):
+        monkeypatch.setattr(newton_module, "flow_start", start)
+        found.append(newton_steps(DenseEngine(problem), torch.zeros_like(problem.b), 0.3, 1e-12)[0])
+    assert asked
+    assert torch.equal(*found)
+
+
 @pytest.mark.parametrize("distance", [30, 1000])
 def test_islands_are_solved(distance: float) -> None:
     x, y = islands(distance=distance)

@@ -188,3 +188,12 @@ def test_places_are_found_alike_with_numpy_and_without() -> None:
     bound = block.amin(1, keepdim=True) + 0.1
     bound[3] = block[3, 5]  # the bound is within
     assert torch.equal(places_below(block, bound), (block <= bound).flatten().nonzero()[:, 0])
+
+
+def test_the_curvature_of_a_pass_outlives_its_lists() -> None:
+    engine, v = some_engine(), some_potential()
+    lists = lists_of(engine, v, 0.05)
+    expected = lists.soft(v, 0.05).gram
+    later = lists.soft(v, 0.05)
+    assert lists.renew(v + 10 * some_potential(scale=1.0), 0.5)
+    assert torch.equal(later.gram, expected)

@@ -7,10 +7,10 @@ with a flow if Newton would not converge; on the `line` sorting solves the probl
 from .coarse_to_fine import COARSE, LEAST_SAMPLES, coarse_potential, coarse_sample
 from .hessian import LEAST_DEGREE, Curvature, Factorised, LazyHessian, LimitedMemory, curvature_of
 from .line import sorted_transport, widest_direction
-from .newton import LOOSE, UNDECIDED, eps_scaling, newton_steps, next_eta, target_softness, tune_eta
+from .newton import LOOSE, UNDECIDED, eps_scaling, has_failed, newton_steps, next_eta, target_softness, tune_eta
 
 __all__ = [
     "COARSE", "LEAST_DEGREE", "LEAST_SAMPLES", "LOOSE", "UNDECIDED", "Curvature", "Factorised", "LazyHessian",
-    "LimitedMemory", "coarse_potential", "coarse_sample", "curvature_of", "eps_scaling", "newton_steps", "next_eta",
-    "sorted_transport", "target_softness", "tune_eta", "widest_direction",
+    "LimitedMemory", "coarse_potential", "coarse_sample", "curvature_of", "eps_scaling", "has_failed", "newton_steps",
+    "next_eta", "sorted_transport", "target_softness", "tune_eta", "widest_direction",
 ]  # fmt: skip

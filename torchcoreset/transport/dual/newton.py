@@ -70,20 +70,29 @@ def newton_steps(
             break
         affordable = engine.meter.limit - engine.meter.spent >= FLOW_PASSES
         if step == FLOW_AFTER and error > FLOW_ABOVE and len(b) <= FLOW_POINTS and affordable:
-            v = flow_start(engine.problem, v)
-            engine.renew(v, eta)
-            soft, before = engine.soft(v, eta), math.inf
+            start = flow_start(engine.problem, v)
+            engine.renew(start, eta)
+            found = engine.soft(start, eta)
+            if relative_error(b - found.mass, b) < error:
+                v, soft, before = start, found, math.inf
+            elif engine.renew(v, eta):  # of its samples, a part of all, too few are at such points: the steps know more
+                soft = engine.soft(v, eta)
         worst = log_mass_ratio(soft.mass, b)
         if SINKHORN_FROM < worst < SINKHORN_GAIN * before:
             v = v + eta * (b / soft.mass).log().clamp_(-engine.trust, engine.trust)
             soft, before = engine.soft(v, eta), worst
             continue
         before = math.inf
-        found = newton_step(engine, v, eta, soft, least_increase)
-        if found is None:
+        step_made = newton_step(engine, v, eta, soft, least_increase)
+        if step_made is None:
             break
-        v, soft = found
+        v, soft = step_made
     return v, soft
+
+
+def has_failed(soft: SmoothedCells, b: Tensor) -> bool:
+    """Whether the steps of a stage have left a point with twice its weight or more: a sharper stage would fail too."""
+    return relative_error(b - soft.mass, b) > FLOW_ABOVE
 
 
 def newton_step(
@@ -125,12 +134,14 @@ def eps_scaling(
 
     Returns the potential (n,), the soft pass at it, and the eta of that pass. `target` is a softness to reach, if not
     the least that the samples allow, and `error` the relative error of the mass of each point at the end, unless the
-    step to it promises less than `least_increase`, which is `least` if None.
+    step to it promises less than `least_increase`, which is `least` if None. A stage that `has_failed` is the last.
     """
     target = target or target_softness(engine)
     soft: SmoothedCells | None
     for _ in range(STAGES):
         v, soft = newton_steps(engine, v, eta, LOOSE, least)
+        if has_failed(soft, engine.problem.b):
+            return v, soft, eta
         if soft.softness <= 1.25 * target or eta <= least or engine.exhausted():
             break
         eta = max(least, next_eta(eta, soft.softness, target))

@@ -63,21 +63,22 @@ class TruncatedEngine(SoftEngine):
         return len(self._rows)
 
     def _soft_sums(self, v: Tensor, eta: float) -> SoftSums:
-        a, b, rows, cols = self.problem.a, self.problem.b, self._rows, self._cols
+        a, b, rows, cols, offsets = self.problem.a, self.problem.b, self._rows, self._cols, self._offsets
         height = (v + b.log() * eta).to(self._cost.dtype)
         share = self._cost - height.index_select(0, cols)
-        lowest = torch.segment_reduce(share, "min", offsets=self._offsets)
+        lowest = torch.segment_reduce(share, "min", offsets=offsets)
         exponential_(share.sub_(lowest.index_select(0, rows)), eta)
         kept = share > SMALL
-        total = torch.segment_reduce(share, "sum", offsets=self._offsets)
+        total = torch.segment_reduce(share, "sum", offsets=offsets)
         minimum = lowest.double() - eta * total.double().log()
         largest_share = total.double().reciprocal()
         root = a.sqrt().to(share.dtype)
         share *= (root / total).index_select(0, rows)
         mass = mass_by_cell(cols, share * root.index_select(0, rows), len(b)).double()
-        return SoftSums(a @ minimum, a @ largest_share, mass, lambda: self._gram(share, kept))
+        return SoftSums(a @ minimum, a @ largest_share, mass, lambda: self._gram(offsets, cols, share, kept))
 
-    def _gram(self, share: Tensor, kept: Tensor) -> Tensor:
+    def _gram(self, offsets: Tensor, cols: Tensor, share: Tensor, kept: Tensor) -> Tensor:
+        """Of a pass over lists that may have been made anew since."""
         n = len(self.problem.x)
         stride = max(1, int(kept.sum()) // (ENOUGH * n))
-        return gram_of(self._offsets, self._cols, share, kept, n, stride)
+        return gram_of(offsets, cols, share, kept, n, stride)
