@@ -272,6 +272,18 @@ def test_a_start_with_a_tenth_of_the_mass_in_wrong_cells_is_far(
     assert bool(annealed) == is_far
 
 
+def test_a_lost_start_is_approached_from_zero_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # with heavy tails, where corrections leave much in wrong cells, all of it was done twice
+    approach, approached = solver_module.Solver._approach, []
+    settings = solver_module.Settings(1e-3, False, 100, "auto", False)
+    solver, start = solver_module.Solver(make_problem(*hard_problem()), settings), 100 * normal(100, seed=5).double()
+    solver.needs_float64(start)
+    monkeypatch.setattr(solver, "_approach", lambda given: approached.append(given) or approach(solver, given))
+    monkeypatch.setattr(solver, "_correct", lambda *_: solver.first)
+    solver.ascend(start)
+    assert approached == [start]
+
+
 def test_a_start_from_elsewhere_does_no_harm() -> None:
     x, y = hard_problem()
     value = tc.transport(x, y, exact=True).value

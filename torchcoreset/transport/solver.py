@@ -355,6 +355,7 @@ class Solver:
             cells = self._correct(cells, curvature, left, FEW_CORRECTIONS if briefly else CORRECTIONS)
             if (
                 start is not None
+                and self._start_error <= LOST_ERROR  # beyond, it was not begun from
                 and not briefly
                 and _marginal_error(cells, self.problem) > max(FAILED_ERROR, self.grain)
             ):
