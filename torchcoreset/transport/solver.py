@@ -65,6 +65,7 @@ LINE_SHARE = 0.75  # of the variance along that line, above which it halves the 
 FINE = 100  # samples a point in the last subsample: the curvature of fewer is too noisy for the steps on all samples
 MOST = 1 << 18  # most samples in it; beyond, their lists fill more than some hundred MiB
 SORTED = 1 << 26  # samples on the line beyond which they are not sorted: 1 GiB with their weights
+BLUNT_ETA = 1.5  # least smoothings, within which a potential is as sharp as it needs to be
 FEWEST_STEPS = 10  # passes below which no approach is begun, and much excess is not moved along paths
 # Relative rise of the dual below which the masses on that subsample are not made right: all samples correct them, too.
 WORTH = 1e-3
@@ -456,7 +457,9 @@ class Solver:
         if self.max_steps < FEWEST_STEPS:
             return first or self.evaluate(self._zero()), None
         v, soft, eta = dual.coarse_potential(engine, least)
-        lost = self._lists_all and dual.has_failed(soft, problem.b)  # the flow takes it from here
+        # With heavy tails the smoothing allowed leaves most samples undecided: more of them tell no more (measured).
+        blunt = eta <= BLUNT_ETA * least and soft.softness > BLURRED
+        lost = self._lists_all and (blunt or dual.has_failed(soft, problem.b))  # the flow takes it from here
         if dual.coarse_sample(engine) is not engine and not engine.exhausted() and not lost:
             sample = self._fine_sample()
             lists = sample.candidates(v, eta)
