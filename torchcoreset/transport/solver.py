@@ -79,6 +79,7 @@ BLURRED = 0.4  # softness at which a warm start that is not near begins
 # Corrections on all samples.
 CORRECTIONS = 12  # most Newton steps on all samples; what is left over is moved by the flow
 FEW_CORRECTIONS = 3  # the same up to FEW_PAIRS
+DAMPED = 1  # most of them that have to be damped, where the flow may offer all samples
 MOVE_COST = 1e4  # of moving one sample by the flow, in elements of a pass: 1e3 and 1e4 do as well (measured)
 MOVE_COST_PAIRS = 0.02  # the same for each pair of points, where they are many: 0.5 ms with 10,000 (measured)
 MOVED_PER_POINT = 4  # samples a point above which another correction is tried before the flow
@@ -495,15 +496,18 @@ class Solver:
         self, cells: LaguerreCells, curvature: Curvature | LazyHessian, left: float = REST, most: int = CORRECTIONS
     ) -> LaguerreCells:
         """Newton steps with the gradient of all samples, while they pay: a pass costs less than moving many samples."""
-        trust, correction = self.engine.trust, dual.LimitedMemory(curvature)
+        trust, correction, damped = self.engine.trust, dual.LimitedMemory(curvature), 0
         for _ in range(most):
             g, lacking = self.problem.b - cells.mass, self.tolerance * cells.dual
             few = self._few(cells)
             if few and correction.predicted_increase(g) <= left * lacking:
                 break
-            direction = (correction.undamped if self._lists_all else correction.solve)(g, trust)
-            if direction is None:  # the potential is far from the best: damped, a dozen steps gain less than one flow
-                break
+            direction = correction.undamped(g, trust)
+            if direction is None:
+                damped += 1
+                if damped > DAMPED and self._lists_all:  # far from the best a dozen steps gain less than one flow
+                    break
+                direction = correction.solve(g, trust)
             expected_rise = float(g @ direction) / 2
             good = few and expected_rise <= REST * lacking
             if good or self.steps >= self.max_steps or trust < (TRUST_FEW if few else TRUST_MANY):
