@@ -89,6 +89,7 @@ class LimitedMemory(Curvature):
     def __init__(self, curvature: Curvature | LazyHessian) -> None:
         self._curvature = curvature
         self._steps: list[tuple[Tensor, Tensor, Tensor]] = []
+        self.is_damped = False  # whether the last direction had to be
 
     def learn(self, step: Tensor, change: Tensor) -> None:
         """Take in a step (n,) of the potential and the change of mass (n,) that came with it."""
@@ -105,24 +106,14 @@ class LimitedMemory(Curvature):
         A nearly disconnected block of points has to move as one. Clipped, each of its points would move equally far,
         which can lower the dual however short the step. Source: Levenberg (1944), Marquardt (1963).
         """
-        undamped = self.undamped(g, trust)
-        if undamped is not None:
-            return undamped
-        for damping in DAMPINGS:
-            direction = self._direction(g, damping)
+        self.eta = self._curvature.ready().eta
+        for damping in (0.0, *DAMPINGS):
+            direction = self.solution(g * self.eta, damping)
+            direction -= direction.median()
+            self.is_damped = damping > 0
             if float(direction.abs().max()) <= trust * self.eta:
                 break
         return _cut(direction, trust * self.eta)
-
-    def undamped(self, g: Tensor, trust: float) -> Tensor | None:
-        """The same, or None where it has to be damped."""
-        self.eta = self._curvature.ready().eta
-        direction = self._direction(g, 0.0)
-        return _cut(direction, trust * self.eta) if float(direction.abs().max()) <= trust * self.eta else None
-
-    def _direction(self, g: Tensor, damping: float) -> Tensor:
-        direction = self.solution(g * self.eta, damping)
-        return direction - direction.median()
 
     def solution(self, g: Tensor, damping: float = 0.0) -> Tensor:
         parts = []
