@@ -267,6 +267,7 @@ class Numbers(IterableDataset):
         return (torch.randn(2, generator=generator) for _ in range(100))
 
 
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")  # on one core
 def test_a_stream_from_workers_and_its_short_last_batches() -> None:
     points, loss = nn.Parameter(normal(4, 2)), tc.CoresetLoss()
     batches = list(DataLoader(Numbers(), batch_size=64, num_workers=2))
