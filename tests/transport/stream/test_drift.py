@@ -12,12 +12,12 @@ def alarms(batches: list[Tensor], forgetting: float = 0.0) -> list[int]:
     moments, seen = None, []
     worths = 0.0
     for k, y in enumerate(batches):
-        size = float(len(y))
+        size, a = float(len(y)), torch.full((len(y),), 1 / len(y), dtype=torch.float64)
         worths += size
         if moments is None:
-            moments = first_moments(y.double().mean(0), features(y, None, y.double().mean(0)), size)
+            moments = first_moments(y.double().mean(0), features(y, a, y.double().mean(0)), size)
             continue
-        means = features(y, None, moments.origin)
+        means = features(y, a, moments.origin)
         moments, has_moved = watched(moments, means, size, size * (k + 1) / worths, forgetting)
         seen += [k] if has_moved else []
     return seen
@@ -33,9 +33,8 @@ def test_features_are_means_of_powers(dtype: torch.dtype, generator: torch.Gener
     y = torch.randn(30, 6, generator=generator).to(dtype)[:, ::2]  # its rows lie apart
     a, origin = torch.rand(30, generator=generator).double(), torch.tensor([0.5, -1.0, 0.0]).double()
     offset = y.double() - origin
-    for weights in (None, a / a.sum()):
-        w = torch.full_like(a, 1 / 30) if weights is None else weights
-        first, second, fourth = (w @ offset**power for power in (1, 2, 4))
+    for weights in (torch.full_like(a, 1 / 30), a / a.sum(), a / 60):  # the last of a part of the samples
+        first, second, fourth = (weights @ offset**power for power in (1, 2, 4))
         expected = torch.stack((torch.cat((first, second)), torch.cat((second, fourth))))
         torch.testing.assert_close(features(y, weights, origin), expected, rtol=1e-13, atol=1e-13)
 

@@ -107,8 +107,8 @@ DISPLACEMENT(double)
 EXACT_SHIFT(float)
 EXACT_SHIFT(double)
 
-/* Means of the differences (m, d) of rows from an origin (d), of their squares and of their fourth powers: `means` (4, d)
-holds the first, the squares twice, and the last. All weights are 1 / m where `weight` (m) is NULL. */
+/* Means of the differences (m, d) of rows from an origin (d), of their squares and of their fourth powers, for weights (m) of
+sum 1: `means` (4, d) holds the first, the squares twice, and the last. */
 #define POWERS(TYPE)                                                                                                   \
     EXPORT VECTORISED void powers_##TYPE(int64_t m, int64_t d, const TYPE *rows, const double *weight,                 \
                                          const double *origin, double *means) {                                        \
@@ -116,17 +116,14 @@ holds the first, the squares twice, and the last. All weights are 1 / m where `w
         for (int64_t i = 0; i < 4 * d; i++)                                                                            \
             means[i] = 0;                                                                                              \
         for (int64_t k = 0; k < m; k++) {                                                                              \
-            double part = weight == NULL ? 1 : weight[k];                                                              \
             _Pragma("omp simd")                                                                                        \
             for (int64_t i = 0; i < d; i++) {                                                                          \
                 double offset = rows[k * d + i] - origin[i], square = offset * offset;                                 \
-                first[i] += part * offset;                                                                             \
-                second[i] += part * square;                                                                            \
-                fourth[i] += part * (square * square);                                                                 \
+                first[i] += weight[k] * offset;                                                                        \
+                second[i] += weight[k] * square;                                                                       \
+                fourth[i] += weight[k] * (square * square);                                                            \
             }                                                                                                          \
         }                                                                                                              \
-        for (int64_t i = 0; i < 4 * d && weight == NULL; i++)                                                          \
-            means[i] /= (double)m;                                                                                     \
         for (int64_t i = 0; i < d; i++)                                                                                \
             means[2 * d + i] = second[i];                                                                              \
     }

@@ -38,21 +38,17 @@ class FeatureMoments:
     spans: Tensor  # (3,) batches of the long mean, and the variances of both means in units of that of one sample
 
 
-def features(samples: Tensor, a: Tensor | None, origin: Tensor) -> Tensor:
-    """Means of features and of their squares, (2, 2 d): what a batch (m, d) of these weights (m,) contributes.
-
-    Weights sum to 1; None are equal ones.
-    """
+def features(samples: Tensor, a: Tensor, origin: Tensor) -> Tensor:
+    """Means of features and of their squares, (2, 2 d): what samples (m, d) of weights (m,) contribute to them."""
     if samples.is_cpu and samples.dtype in TYPES:
         means = origin.new_empty(2, 2 * samples.shape[1])
         powers = function(f"powers_{TYPES[samples.dtype]}", "nn****")
         origin = origin.detach()  # in torch.func the state may lie in a wrapper, which has no address
-        call(powers, *samples.shape, samples.contiguous(), None if a is None else a.contiguous(), origin, means)
+        call(powers, *samples.shape, samples.contiguous(), a.contiguous(), origin, means)
         return means
     offset = samples.to(origin) - origin
     square = offset * offset
-    powers_of = (offset, square, square * square)
-    first, second, fourth = (power.mean(0) if a is None else a @ power for power in powers_of)
+    first, second, fourth = (a @ power for power in (offset, square, square * square))
     return torch.cat((first, second, second, fourth)).view(2, -1)
 
 

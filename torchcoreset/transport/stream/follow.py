@@ -201,8 +201,7 @@ def see(memory: Memory | None, problem: Problem, points: Tensor, samples: Tensor
         return None
     passes = make_engine(problem, engine, running.numbers.mean)
     cells = evaluate_batch(passes, running.potential, running.numbers.tie_tolerance)
-    weights = None if problem.equal else problem.a
-    return Seen(running=running, cells=cells, features=features(samples, weights, memory.moments.origin))
+    return Seen(running=running, cells=cells, features=features(samples, problem.a, memory.moments.origin))
 
 
 def follow(
@@ -256,8 +255,8 @@ def _first(problem: Problem, points: Tensor, samples: Tensor, engine: EngineChoi
     passes = make_engine(problem, engine, mean)
     running = begin(passes, points, mean)
     (origin,) = passes.total(problem.mean(samples.double()))
-    here, weights = evaluate_batch(passes, running.potential), None if problem.equal else problem.a
-    seen = Seen(running=running, cells=here, features=features(samples, weights, origin))
+    here = evaluate_batch(passes, running.potential)
+    seen = Seen(running=running, cells=here, features=features(samples, problem.a, origin))
     seen = seen.with_means(*passes.total(*seen.means))
     moments = first_moments(origin, seen.features, running.numbers.samples)
     memory = Memory(running=running, moments=moments, drifts=problem.b.new_zeros(2))
