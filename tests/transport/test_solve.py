@@ -23,8 +23,8 @@ from torchcoreset.transport import solver as solver_module
 from torchcoreset.transport.dual.hessian import Curvature, LimitedMemory
 from torchcoreset.transport.flow import Balanced, CandidateArcs, Floats, Ints
 from torchcoreset.transport.flow import boundary as offered_module
+from torchcoreset.transport.passes.cells import LaguerreCells
 from torchcoreset.transport.passes.dense import DenseEngine
-from torchcoreset.transport.passes.engine import LaguerreCells
 from torchcoreset.transport.problem import make_problem
 from torchcoreset.transport.solve import solve, solve_dual
 

@@ -18,7 +18,7 @@ from torchcoreset.transport.dual.hessian import (
     curvature_of,
 )
 from torchcoreset.transport.passes import csr
-from torchcoreset.transport.passes.engine import SmoothedCells
+from torchcoreset.transport.passes.soft import SmoothedCells
 
 KINDS = [Factorised, Sparse]
 either_kind = pytest.mark.parametrize("kind", KINDS)

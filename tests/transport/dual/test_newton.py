@@ -22,7 +22,7 @@ from torchcoreset.transport.dual.newton import (
     tune_eta,
 )
 from torchcoreset.transport.passes.dense import DenseEngine
-from torchcoreset.transport.passes.engine import SmoothedCells
+from torchcoreset.transport.passes.soft import SmoothedCells
 from torchcoreset.transport.problem import make_problem
 
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from tests.data import normal
+from torchcoreset.transport.passes import cells as cells_module
 from torchcoreset.transport.passes import dense as dense_module
 from torchcoreset.transport.passes import engine
 from torchcoreset.transport.passes.choose import make_engine
@@ -57,12 +58,12 @@ def test_counts_of_equal_samples_are_exact() -> None:
 
 @every_power
 @pytest.mark.parametrize("n", [1, 6, 40])
-@pytest.mark.parametrize(("picked", "risen"), [(50, engine.RISEN_PAIRS), (engine.PICKED, 1)])
+@pytest.mark.parametrize(("picked", "risen"), [(50, cells_module.RISEN_PAIRS), (cells_module.PICKED, 1)])
 def test_cells_follow_a_potential_that_moves(
     p: float, n: int, picked: int, risen: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "PICKED", picked)
-    monkeypatch.setattr(engine, "RISEN_PAIRS", risen)
+    monkeypatch.setattr(cells_module, "PICKED", picked)
+    monkeypatch.setattr(cells_module, "RISEN_PAIRS", risen)
     # by little, by next to nothing, by much at one point only, by an offset, and not at all
     problem, v = some_problem(p, n, 500)
     whole, made = DenseEngine(problem), make_engine(problem, "auto")  # which is compiled for p = 1 and 2
@@ -89,8 +90,8 @@ def test_few_points_that_rise_alone_cost_little(monkeypatch: pytest.MonkeyPatch)
     rise = 0.002 * v
     rise[:3] = torch.tensor([2.0, 1.0, 3.0])
     spent = []
-    for pairs in (engine.RISEN_PAIRS, 1):
-        monkeypatch.setattr(engine, "RISEN_PAIRS", pairs)
+    for pairs in (cells_module.RISEN_PAIRS, 1):
+        monkeypatch.setattr(cells_module, "RISEN_PAIRS", pairs)
         made = DenseEngine(problem)
         cells = made.hard(v)
         before = made.meter.spent

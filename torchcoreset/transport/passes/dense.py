@@ -18,10 +18,11 @@ from torch import Tensor
 
 from ...deterministic import mass_by_cell
 from ..problem import Problem, as_float64
-from .engine import Engine, Entries, Meter, SoftEngine, SoftSums, exponential_
+from .engine import Engine, Entries
 from .gram import DENSE_POINTS
 from .nearest import FEW, lowest_in_columns, lowest_in_rows, two_lowest_in_columns, two_lowest_in_rows
 from .rounding import doubtful_by_differences
+from .soft import Meter, SoftEngine, SoftSums, exponential_
 from .truncated import REACH, TruncatedEngine
 
 T = TypeVar("T")

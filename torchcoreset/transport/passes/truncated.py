@@ -16,8 +16,9 @@ from torch import Tensor
 
 from ...deterministic import mass_by_cell
 from ..problem import Problem
-from .engine import Entries, Meter, SoftEngine, SoftSums, exponential_
+from .engine import Entries
 from .gram import gram_of
+from .soft import Meter, SoftEngine, SoftSums, exponential_
 
 REACH = 7.0  # etas beyond the nearest point within which points are candidates; exp(-7) is 1e-3
 LEAST_REACH = 3.0  # of lists after the potential has moved: beyond, they are made anew

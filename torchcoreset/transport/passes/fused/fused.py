@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from torch import Tensor
 
 from ..dense import DenseEngine, undecided
-from ..engine import SoftSums
+from ..soft import SoftSums
 
 
 class FusedEngine(DenseEngine):

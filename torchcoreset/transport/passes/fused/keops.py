@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from ...problem import Problem
-from ..engine import Meter
+from ..soft import Meter
 from .fused import FusedEngine, explained
 
 

@@ -21,7 +21,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ...problem import Problem
-from ..engine import Meter
+from ..soft import Meter
 from .fused import FusedEngine, explained
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
