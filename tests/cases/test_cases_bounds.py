@@ -147,17 +147,19 @@ def test_d07_none_of_many_light_weights_stalls(part: int) -> None:
 @pytest.mark.parametrize("max_steps", [1, 5, 20, 100])
 def test_d13_a_limit_of_steps_limits_the_work(max_steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a limit leaves in wrong cells is not moved along paths, of which there would be thousands."""
-    from torchcoreset.transport import solver
+    from torchcoreset.transport.solving import all_pairs
+    from torchcoreset.transport.solving import balance as balance_module
 
     generator = torch.Generator().manual_seed(0)
     x, y = torch.randn(200, 2, generator=generator) + 3, torch.randn(20_000, 2, generator=generator)
-    moved, balance = [], solver.balance
+    moved, balance = [], balance_module.balance
 
     def counted(cost, cell, mass, excess, v):
         moved.append(float(np.abs(excess).sum()) / 2)
         return balance(cost, cell, mass, excess, v)
 
-    monkeypatch.setattr(solver, "balance", counted)
+    for module in (balance_module, all_pairs):
+        monkeypatch.setattr(module, "balance", counted)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tc.ConvergenceWarning)
         found = tc.transport(x, y, 2, max_steps=max_steps)

@@ -11,11 +11,11 @@ from torch import Tensor
 
 import torchcoreset as tc
 from torchcoreset.errors import RankError
-from torchcoreset.transport import solver
 from torchcoreset.transport.ranks import call
 from torchcoreset.transport.ranks.call import problem_on
 from torchcoreset.transport.ranks.group import Ranks
 from torchcoreset.transport.ranks.shard import engine_on
+from torchcoreset.transport.solving import limits
 
 from .pair import Pair
 
@@ -40,9 +40,9 @@ def solve(rank: int, x: Tensor, shards: list[Tensor], weights: list[Tensor] | No
 def approached(rank: int, task: Callable[..., Any], *args: Any) -> Any:
     """What a task gives where no problem is so small that every rank solves it directly."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(solver, "is_direct", lambda *_: False)
+        patch.setattr(limits, "is_direct", lambda *_: False)
         patch.setattr(call, "is_direct", lambda *_: False)
-        patch.setattr(solver, "MOST_PAIRS", 0)
+        patch.setattr(limits, "MOST_PAIRS", 0)
         return task(rank, *args)
 
 

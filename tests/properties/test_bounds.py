@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import torchcoreset as tc
-from torchcoreset.transport import solver
+from torchcoreset.transport.solving import limits
 
 # Of 2,000 draws, one is wrong with 95 % probability if one in 670 of all is.
 DRAWS, ALL_DRAWS = 40, int(os.environ.get("TORCHCORESET_EXAMPLES", "2000"))
@@ -98,7 +98,7 @@ def check(seed: int) -> None:
     """A draw, every second one by Newton's approach, which problems as small as these do without."""
     with pytest.MonkeyPatch.context() as patch:
         if seed % 2:
-            patch.setattr(solver, "is_direct", lambda *_: False)
+            patch.setattr(limits, "is_direct", lambda *_: False)
         check_bounds(seed)
 
 

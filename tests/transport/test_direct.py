@@ -1,6 +1,7 @@
 """Small problems, and those with few samples a point: all samples are balanced, without an approach."""
 
 import importlib
+from typing import Any
 
 import numpy as np
 import ot
@@ -12,10 +13,12 @@ import torchcoreset as tc
 from tests.benchmarks.problems import separated
 from tests.data import normal, seeded, seeds
 from torchcoreset.coresets.start.bisection import leaf_means, leaves
-from torchcoreset.transport import solver
 from torchcoreset.transport.passes import make_engine
-from torchcoreset.transport.problem import make_problem
-from torchcoreset.transport.solver import Solver
+from torchcoreset.transport.problem import Problem, make_problem
+from torchcoreset.transport.solving import all_pairs, limits, rounds, run, wrong_mass
+from torchcoreset.transport.solving.all_pairs import balance_all_pairs, line_potential
+from torchcoreset.transport.solving.limits import is_small, prefers_flow
+from torchcoreset.transport.solving.state import Settings, SolveState
 
 solve_module = importlib.import_module("torchcoreset.transport.solve")  # its package has a function of this name
 
@@ -30,7 +33,8 @@ def direct(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("approached")
 
-    monkeypatch.setattr(Solver, "ascend", refuse)
+    for module in (run, solve_module):
+        monkeypatch.setattr(module, "ascend", refuse)
 
 
 def problem_of(kind: str, n: int, m: int, seed: int) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
@@ -110,7 +114,7 @@ def test_a_warm_solve_of_few_pairs_is_one_call_from_any_start(kind: str, monkeyp
     x = (x[:, :40] + 0.01 * normal(len(x), y.shape[1])).to(y)
     for p in (1, 2, 3):
         cold = tc.transport(x, y, p, b, a, exact=True)
-        monkeypatch.setattr(solve_module, "Solver", None)
+        monkeypatch.setattr(solve_module, "SolveState", None)
         for start in (cold.potential, cold.potential + 1e3 * cold.value * normal(len(x), seed=1)):
             found = tc.transport(x, y, p, b, a, exact=True, start=start)
             assert found.value == pytest.approx(cold.value, rel=1e-9)
@@ -120,8 +124,8 @@ def test_a_warm_solve_of_few_pairs_is_one_call_from_any_start(kind: str, monkeyp
 
 def test_a_cold_solve_of_few_pairs_is_one_call_near_balance(monkeypatch: pytest.MonkeyPatch) -> None:
     y, corners = normal(8000, 2), 0.8 * torch.tensor([[1.0, 1], [1, -1], [-1, 1], [-1, -1]])
-    made, make = [], Solver.__init__
-    monkeypatch.setattr(Solver, "__init__", lambda *given: made.append(given) or make(*given))
+    made, make = [], SolveState.__init__
+    monkeypatch.setattr(SolveState, "__init__", lambda *given: made.append(given) or make(*given))
     for shift, calls in ((0.05, 0), (0.5, 1)):
         x = corners + shift
         found = tc.transport(x, y)
@@ -146,18 +150,18 @@ def test_points_without_weight_are_left_out() -> None:
 def test_rows_about_a_line_begin_with_their_order(p: float, monkeypatch: pytest.MonkeyPatch) -> None:
     for width in (0.0, 1e-3, 0.3):
         x, y = (normal(count, 3, seed=count) * torch.tensor([1.0, width, width]) for count in (100, 1500))
-        begun = Solver(_problem(x, y, p), _settings())
-        v = begun._line_potential()
+        begun = SolveState(_problem(x, y, p), _settings())
+        v = line_potential(begun.problem)
         found = tc.transport(x, y, p, exact=True)
         assert begun.evaluate(v).dual > 0.7 * found.value
         with monkeypatch.context() as patch:
-            patch.setattr(solver, "LINE_PAIRS", len(x) * len(y) + 1)
-            assert begun._line_potential() is None
+            patch.setattr(all_pairs, "LINE_PAIRS", len(x) * len(y) + 1)
+            assert line_potential(begun.problem) is None
             assert tc.transport(x, y, p, exact=True).value == pytest.approx(found.value, rel=1e-9)
 
 
 def test_rows_that_vary_in_several_directions_do_not() -> None:
-    assert Solver(_problem(normal(100, 2), normal(1500, 2, seed=1)), _settings())._line_potential() is None
+    assert line_potential(_problem(normal(100, 2), normal(1500, 2, seed=1))) is None
     same = torch.ones(1500, 2, dtype=torch.float64)
     assert tc.transport(normal(100, 2), same).gap <= 1e-6, "rows without any direction are no error"
 
@@ -167,8 +171,8 @@ def test_both_roads_agree(monkeypatch: pytest.MonkeyPatch) -> None:
         x, y, b, a = problem_of(kind, 60, 900, 0)
         direct = tc.transport(x, y, 2, b, a, exact=True)
         with monkeypatch.context() as patch:
-            patch.setattr(solver, "is_direct", lambda *_: False)
-            patch.setattr(solver, "MOST_PAIRS", 0)
+            patch.setattr(limits, "is_direct", lambda *_: False)
+            patch.setattr(limits, "MOST_PAIRS", 0)
             approached = tc.transport(x, y, 2, b, a, exact=True)
         assert direct.value == pytest.approx(approached.value, rel=1e-8), kind
 
@@ -176,19 +180,19 @@ def test_both_roads_agree(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("direct")
 def test_large_problems_with_few_samples_a_point_are_direct_too() -> None:
     x, y = normal(700, 2), normal(5000, 2, seed=1)
-    assert len(y) > solver.FEW
+    assert len(y) > limits.FEW
     assert tc.transport(x, y).gap <= 1e-6
 
 
 def test_many_samples_a_point_are_approached() -> None:
     x, y, potential = normal(20, 2), normal(100_000, 2, seed=1), torch.zeros(20, dtype=torch.float64)
-    assert not Solver(_problem(x, y), _settings()).is_small(None)
-    assert not Solver(_problem(x, y), _settings()).is_small(potential)
-    assert not Solver(_problem(x, y[:5000]), _settings()).is_small(None)
-    assert Solver(_problem(x, y[:5000]), _settings()).is_small(potential)
-    assert Solver(_problem(x, y[:2000]), _settings()).is_small(None)
-    assert Solver(_problem(x, y[:13_000]), _settings()).is_small(potential)
-    assert not Solver(_problem(x.repeat(1, 50), y[:13_000].repeat(1, 50)), _settings()).is_small(potential)
+    assert not is_small(SolveState(_problem(x, y), _settings()), None)
+    assert not is_small(SolveState(_problem(x, y), _settings()), potential)
+    assert not is_small(SolveState(_problem(x, y[:5000]), _settings()), None)
+    assert is_small(SolveState(_problem(x, y[:5000]), _settings()), potential)
+    assert is_small(SolveState(_problem(x, y[:2000]), _settings()), None)
+    assert is_small(SolveState(_problem(x, y[:13_000]), _settings()), potential)
+    assert not is_small(SolveState(_problem(x.repeat(1, 50), y[:13_000].repeat(1, 50)), _settings()), potential)
 
 
 def test_between_clusters_a_flow_takes_over_from_newton() -> None:
@@ -196,9 +200,9 @@ def test_between_clusters_a_flow_takes_over_from_newton() -> None:
     b = torch.rand(20, generator=torch.Generator().manual_seed(0)) + 0.5
     start = tc.transport(x, y, 2, b).potential
     x = x + 0.1 * normal(20, 8, seed=1).to(x)
-    begun = Solver(make_problem(x, y, 2, b), _settings())
-    assert not begun.is_small(start)
-    assert begun._prefers_flow()
+    begun = SolveState(make_problem(x, y, 2, b), _settings())
+    assert not is_small(begun, start)
+    assert prefers_flow(begun)
     found, exact = tc.transport(x, y, 2, b, start=start), tc.transport(x, y, 2, b, exact=True)
     assert found.value == pytest.approx(exact.value, rel=1e-3)
     assert found.steps <= 4, "Newton's corrections alone are more"
@@ -207,8 +211,8 @@ def test_between_clusters_a_flow_takes_over_from_newton() -> None:
 def test_a_lost_start_is_given_up_for_zero() -> None:
     x, y = normal(40, 3), normal(2000, 3, seed=1)
     lost = torch.where(torch.arange(40) == 7, 1e3, 0.0).double()
-    begun = Solver(make_problem(x, y, 2), _settings())
-    assert begun._balance_all(lost)
+    begun = SolveState(make_problem(x, y, 2), _settings())
+    assert balance_all_pairs(begun, lost)
     assert begun.value == pytest.approx(tc.transport(x, y, exact=True).value, rel=1e-9)
 
 
@@ -223,9 +227,9 @@ def test_a_flow_begins_where_less_mass_is_in_wrong_cells(monkeypatch: pytest.Mon
     zero, higher = (make_engine(problem, "auto").hard(v) for v in (torch.zeros_like(guess), guess))
     assert higher.dual > zero.dual
     assert (higher.mass - problem.b).abs().sum() > (zero.mass - problem.b).abs().sum()
-    begun, of = [], solver.balance
-    monkeypatch.setattr(solver, "balance", lambda *args: begun.append(args[-1]) or of(*args))
-    assert Solver(problem, _settings())._balance_all(guess)
+    begun, of = [], all_pairs.balance
+    monkeypatch.setattr(all_pairs, "balance", lambda *args: begun.append(args[-1]) or of(*args))
+    assert balance_all_pairs(SolveState(problem, _settings()), guess)
     assert not begun[0].any()
 
 
@@ -234,7 +238,7 @@ def test_lost_starts_are_given_up_for_a_flow_from_zero_where_that_is_near() -> N
     y = separated(20, 16_000, 8, distance=20)(0)[1]
     index, sizes = leaves(y, 20, seeded())
     x, lost = leaf_means(y[index], sizes), 1e4 * normal(20, 1, seed=2)[:, 0].double()
-    assert not Solver(_problem(x, y), _settings()).is_small(lost)
+    assert not is_small(SolveState(_problem(x, y), _settings()), lost)
     assert tc.transport(x, y, start=lost).gap <= 1e-3
 
 
@@ -245,28 +249,24 @@ def test_a_start_with_much_mass_in_wrong_cells_takes_a_flow_up_to_some_size(
     pairs: int, per_point: int, wrong: float, approaches: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {"FEW_PAIRS": 0, "FEWEST_PAIRS": 0, "WARM_PAIRS": pairs, "FLOW_PER_POINT": per_point}.items():
-        monkeypatch.setattr(solver, name, value)
-    monkeypatch.setattr(solver, "FAILED_ERROR", wrong)
+        monkeypatch.setattr(limits, name, value)
+    monkeypatch.setattr(wrong_mass, "FAILED_ERROR", wrong)
     y = separated(20, 10_000, 8)(0)[1]
     index, sizes = leaves(y, 20, seeded())
     x = leaf_means(y[index], sizes)
     zero = torch.zeros(20, dtype=torch.float64)
     assert 0.1 < float((make_engine(_problem(x, y), "auto").hard(zero).mass - 0.05).abs().sum()) / 2 < 0.3
-    approached, ascend = [], Solver.ascend
-    monkeypatch.setattr(Solver, "ascend", lambda *args, **by: approached.append(True) or ascend(*args, **by))
+    approached, ascend = [], run.ascend
+    monkeypatch.setattr(run, "ascend", lambda *args, **by: approached.append(True) or ascend(*args, **by))
     assert tc.transport(x, y, start=zero).gap <= 1e-3
     assert bool(approached) == approaches
 
 
-def _problem(x: Tensor, y: Tensor, p: float = 2) -> object:
-    from torchcoreset.transport.problem import make_problem
-
+def _problem(x: Tensor, y: Tensor, p: float = 2) -> Problem:
     return make_problem(x, y, p)
 
 
-def _settings() -> object:
-    from torchcoreset.transport.solver import Settings
-
+def _settings() -> Settings:
     return Settings(1e-3, False, 100, "auto", False)
 
 
@@ -280,13 +280,14 @@ def test_a_warm_solve_is_over_lists_only_where_there_are_many_pairs(
     exact = tc.transport(x, y, 2, b, a, exact=True)
     start = tc.transport(x + 1e-3, y, 2, b, a).potential
 
-    def counted(self: Solver, *arguments: object) -> Tensor:
+    def counted(*arguments: Any) -> Tensor:
         listed.append(True)
-        return balance(self, *arguments)  # type: ignore[arg-type]
+        return balance(*arguments)
 
-    balance, listed = Solver._balance, []
-    monkeypatch.setattr(Solver, "_balance", counted)
+    balance, listed = all_pairs.balance_boundary, []
+    for module in (all_pairs, rounds):
+        monkeypatch.setattr(module, "balance_boundary", counted)
     found = tc.transport(x, y, 2, b, a, start=start)
-    assert bool(listed) == (len(x) * m >= solver.LISTED_PAIRS)
+    assert bool(listed) == (len(x) * m >= all_pairs.LISTED_PAIRS)
     assert found.lower <= exact.value * (1 + 1e-9)
     assert exact.value * (1 - 1e-9) <= found.value <= exact.value * (1 + 1e-3)

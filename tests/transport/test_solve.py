@@ -19,7 +19,6 @@ import torchcoreset as tc
 from tests.data import normal, seeded, seeds
 from tests.processes import run
 from torchcoreset.testing import DISCRETE_PROBLEMS, E1, LINE_PROBLEMS, line_transport
-from torchcoreset.transport import solver as solver_module
 from torchcoreset.transport.dual.hessian import Curvature, LimitedMemory
 from torchcoreset.transport.flow import Balanced, CandidateArcs, Floats, Ints
 from torchcoreset.transport.flow import boundary as offered_module
@@ -27,6 +26,10 @@ from torchcoreset.transport.passes.cells import LaguerreCells
 from torchcoreset.transport.passes.dense import DenseEngine
 from torchcoreset.transport.problem import make_problem
 from torchcoreset.transport.solve import solve, solve_dual
+from torchcoreset.transport.solving import all_pairs, approach, limits, rounds, wrong_mass
+from torchcoreset.transport.solving import balance as balance_module
+from torchcoreset.transport.solving import run as run_module
+from torchcoreset.transport.solving.state import Settings, SolveState
 
 every_power = pytest.mark.parametrize("p", [1, 1.5, 2, 3])
 # `make test-quick` takes two of them.
@@ -37,9 +40,15 @@ either_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.fixture(autouse=True)
 def by_approach(monkeypatch: pytest.MonkeyPatch) -> None:
     """No problem is small enough to be solved directly, without Newton; test_direct.py tests those."""
-    monkeypatch.setattr(solver_module, "is_direct", lambda *_: False)
-    monkeypatch.setattr(solver_module, "MOST_PAIRS", 0)
-    monkeypatch.setattr(solver_module, "FEWEST_PAIRS", 0)
+    monkeypatch.setattr(limits, "is_direct", lambda *_: False)
+    monkeypatch.setattr(limits, "MOST_PAIRS", 0)
+    monkeypatch.setattr(limits, "FEWEST_PAIRS", 0)
+
+
+def set_balance(monkeypatch: pytest.MonkeyPatch, function: Any) -> None:
+    """Make this the flow of all solves, of samples near boundaries or of all."""
+    for module in (balance_module, all_pairs):
+        monkeypatch.setattr(module, "balance", function)
 
 
 def cost_matrix(x: Tensor, y: Tensor, p: float) -> Tensor:
@@ -266,21 +275,21 @@ def test_a_start_with_a_tenth_of_the_mass_in_wrong_cells_is_far(
     found = DenseEngine(make_problem(x, y, 2)).hard(start)
     assert (0.1 < float((found.mass - 0.01).abs().sum()) / 2 < 0.3) == is_far
     annealed = []
-    eps_scaling = solver_module.dual.eps_scaling
-    monkeypatch.setattr(solver_module.dual, "eps_scaling", lambda *given: annealed.append(given) or eps_scaling(*given))
+    eps_scaling = approach.dual.eps_scaling
+    monkeypatch.setattr(approach.dual, "eps_scaling", lambda *given: annealed.append(given) or eps_scaling(*given))
     assert tc.transport(x, y, start=start).value == pytest.approx(best.value, rel=2e-3)
     assert bool(annealed) == is_far
 
 
 def test_a_lost_start_is_approached_from_zero_once(monkeypatch: pytest.MonkeyPatch) -> None:
     # with heavy tails, where corrections leave much in wrong cells, all of it was done twice
-    approach, approached = solver_module.Solver._approach, []
-    settings = solver_module.Settings(1e-3, False, 100, "auto", False)
-    solver, start = solver_module.Solver(make_problem(*hard_problem()), settings), 100 * normal(100, seed=5).double()
-    solver.needs_float64(start)
-    monkeypatch.setattr(solver, "_approach", lambda given: approached.append(given) or approach(solver, given))
-    monkeypatch.setattr(solver, "_correct", lambda *_: solver.first)
-    solver.ascend(start)
+    begin, approached = approach.approach, []
+    settings = Settings(1e-3, False, 100, "auto", False)
+    state, start = SolveState(make_problem(*hard_problem()), settings), 100 * normal(100, seed=5).double()
+    state.needs_float64(start)
+    monkeypatch.setattr(approach, "approach", lambda state, given: approached.append(given) or begin(state, given))
+    monkeypatch.setattr(approach, "correct", lambda *_: state.first)
+    approach.ascend(state, start)
     assert approached == [start]
 
 
@@ -320,7 +329,7 @@ def test_a_solve_that_gets_no_further_stalls(monkeypatch: pytest.MonkeyPatch) ->
     def move_nothing(cost, cell, mass, excess, v) -> Balanced:
         return Balanced(np.arange(len(cell)), cell, mass, v, 0)
 
-    monkeypatch.setattr(solver_module, "balance", move_nothing)
+    set_balance(monkeypatch, move_nothing)
     with pytest.warns(tc.ConvergenceWarning, match=r"stalled.*both hold: allow a looser gap") as caught:
         result = tc.transport(*hard_problem(), tolerance=1e-9)
     assert caught[0].message.result is result
@@ -330,7 +339,7 @@ def test_a_solve_that_gets_no_further_stalls(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_no_more_costs_are_held_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     # where the limit of every cell exceeds what it holds, as in late rounds
-    balance, rows = solver_module.balance, []
+    balance, rows = balance_module.balance, []
 
     def counted(cost, *arguments) -> Balanced:
         rows.append(len(cost))
@@ -338,8 +347,8 @@ def test_no_more_costs_are_held_than_the_limit(monkeypatch: pytest.MonkeyPatch) 
 
     x, y = normal(20, 2), 2 * normal(3000, 2, seed=1)
     optimum = tc.transport(x, y, exact=True).value
-    monkeypatch.setattr(solver_module, "balance", counted)
-    monkeypatch.setattr(solver_module, "BALANCED_ELEMENTS", 20 * 100)
+    set_balance(monkeypatch, counted)
+    monkeypatch.setattr(balance_module, "BALANCED_ELEMENTS", 20 * 100)
     monkeypatch.setattr(offered_module, "PER_CELL", 10_000)
     result = tc.transport(x, y, tolerance=1e-2)
     assert result.lower <= optimum * (1 + 1e-12)
@@ -353,20 +362,20 @@ def test_more_samples_than_a_block_has_room_for_are_offered_along_lists(
     elements: int, lists: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # of 100,000 samples a third was offered in every round, whatever the round, and some mass found no path
-    balance, offered = solver_module.balance, []
+    balance, offered = balance_module.balance, []
 
     def counted(cost, cell, *arguments) -> Balanced:
         offered.append((isinstance(cost, CandidateArcs), len(cell)))
         return balance(cost, cell, *arguments)
 
-    monkeypatch.setattr(solver_module, "balance", counted)
-    monkeypatch.setattr(solver_module, "BALANCED_ELEMENTS", elements)
-    monkeypatch.setattr(solver_module, "ROW_ELEMENTS", 40)
-    settings = solver_module.Settings(1e-3, False, 100, "auto", False)
-    solver = solver_module.Solver(make_problem(normal(300, 2), 2 * normal(3000, 2, seed=1)), settings)
-    solver._balance(solver.evaluate(torch.zeros_like(solver.problem.b)), 16, 0)
+    set_balance(monkeypatch, counted)
+    monkeypatch.setattr(balance_module, "BALANCED_ELEMENTS", elements)
+    monkeypatch.setattr(balance_module, "ROW_ELEMENTS", 40)
+    settings = Settings(1e-3, False, 100, "auto", False)
+    state = SolveState(make_problem(normal(300, 2), 2 * normal(3000, 2, seed=1)), settings)
+    balance_module.balance_boundary(state, state.evaluate(state.zero), 16, 0)
     assert offered == [(lists, 3000)]
-    assert not math.isinf(solver.value)
+    assert not math.isinf(state.value)
 
 
 def test_few_rounds_do_roughly_and_one_within_some_tolerances(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -376,7 +385,7 @@ def test_few_rounds_do_roughly_and_one_within_some_tolerances(monkeypatch: pytes
         calls.append(settings)
         return Balanced(np.arange(len(cell)), cell, mass, v, 0)
 
-    monkeypatch.setattr(solver_module, "balance", move_nothing)
+    set_balance(monkeypatch, move_nothing)
     problem = make_problem(*hard_problem())
     settings = {"tolerance": 1e-9, "exact": False, "start": None, "max_steps": 100}
     assert solve(problem, **settings, accept_near_optimal=True).status is tc.Status.STALLED
@@ -384,7 +393,7 @@ def test_few_rounds_do_roughly_and_one_within_some_tolerances(monkeypatch: pytes
     solve(problem, **settings)
     assert len(calls) > 4
     calls.clear()
-    monkeypatch.setattr(solver_module, "ROUGH", 1e9)
+    monkeypatch.setattr(rounds, "ROUGH", 1e9)
     assert solve(problem, **settings, accept_near_optimal=True).status is tc.Status.STALLED
     assert len(calls) == 1
     solve(problem, **settings)
@@ -625,8 +634,8 @@ LIST_SIZES = ((2, 40, 3000), (3, 80, 1000), (8, 120, 500))  # dimension, points,
 @pytest.fixture
 def many_points(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few points count as many: soft passes over lists, sparse overlaps, and balancing over lists."""
-    monkeypatch.setattr(solver_module, "DENSE_BALANCE", 8)
-    monkeypatch.setattr(solver_module, "MOST_DENSE", 8)
+    monkeypatch.setattr(balance_module, "DENSE_BALANCE", 8)
+    monkeypatch.setattr(balance_module, "MOST_DENSE", 8)
     for name in ("dense", "gram"):
         monkeypatch.setattr(importlib.import_module(f"torchcoreset.transport.passes.{name}"), "DENSE_POINTS", 8)
     monkeypatch.setattr(importlib.import_module("torchcoreset.transport.passes.dense"), "SPARSE_FROM", 8)
@@ -636,8 +645,8 @@ def many_points(monkeypatch: pytest.MonkeyPatch) -> None:
         assert isinstance(cost, CandidateArcs), "balanced without lists"
         return balance(cost, *arguments)
 
-    balance = solver_module.balance
-    monkeypatch.setattr(solver_module, "balance", over_lists)
+    balance = balance_module.balance
+    set_balance(monkeypatch, over_lists)
 
 
 @functools.cache
@@ -692,7 +701,7 @@ def test_exact_is_exact_for_many_points(kind: str, p: float) -> None:
 @in_time
 def test_exact_is_exact_by_way_of_lists(kind: str, p: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists where a potential is near, all costs where they did not do."""
-    monkeypatch.setattr(solver_module, "DENSE_BALANCE", 8)
+    monkeypatch.setattr(balance_module, "DENSE_BALANCE", 8)
     problem, optimum = list_instance(kind, p)
     result = tc.transport(*problem.arguments, exact=True)
     assert result.value == pytest.approx(optimum, rel=1e-8)
@@ -709,8 +718,8 @@ def test_all_costs_are_asked_where_lists_led_nowhere(monkeypatch: pytest.MonkeyP
         asked.append(len(cost.cols))
         return Balanced(np.arange(len(cell)), cell, mass, v, 0)
 
-    balance, asked = solver_module.balance, []
-    monkeypatch.setattr(solver_module, "balance", blind)
+    balance, asked = balance_module.balance, []
+    set_balance(monkeypatch, blind)
     result = tc.transport(x, y, tolerance=1e-4)
     assert len(asked) == 1
     assert result.gap <= 1e-4
@@ -887,13 +896,13 @@ def test_what_float64_cannot_hold_is_refused(scale: float, generator: torch.Gene
 
 def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
     """The potentials that a solver evaluates from now on."""
-    evaluate, tried = solver_module.Solver.evaluate, []
+    evaluate, tried = SolveState.evaluate, []
 
-    def recorded(self: solver_module.Solver, v: Tensor, near: LaguerreCells | None = None) -> LaguerreCells:
+    def recorded(self: SolveState, v: Tensor, near: LaguerreCells | None = None) -> LaguerreCells:
         tried.append(v)
         return evaluate(self, v, near)
 
-    monkeypatch.setattr(solver_module.Solver, "evaluate", recorded)
+    monkeypatch.setattr(SolveState, "evaluate", recorded)
     return tried
 
 
@@ -912,13 +921,13 @@ def test_few_corrections_do_where_clusters_exchange_few_samples(monkeypatch: pyt
 
 @pytest.mark.parametrize(("n", "few"), [(20, 80), (2000, 1000)])  # four samples a point; or a sample in 40
 def test_samples_are_dearer_to_move_among_many_points(n: int, few: int) -> None:
-    settings = solver_module.Settings(1e-3, False, 100, "auto", False)
-    solver = solver_module.Solver(make_problem(normal(n, 2), normal(40000, 2, seed=1)), settings)
-    cells, b = solver.evaluate(torch.zeros(n, dtype=torch.float64)), solver.problem.b
+    settings = Settings(1e-3, False, 100, "auto", False)
+    state = SolveState(make_problem(normal(n, 2), normal(40000, 2, seed=1)), settings)
+    cells, b = state.evaluate(torch.zeros(n, dtype=torch.float64)), state.problem.b
     wrong = torch.zeros_like(b)
     wrong[0], wrong[1] = 1 / 40000, -1 / 40000
-    assert solver._few(replace(cells, mass=b + 0.9 * few * wrong))
-    assert not solver._few(replace(cells, mass=b + 1.1 * few * wrong))
+    assert wrong_mass.few_are_wrong(state.problem, replace(cells, mass=b + 0.9 * few * wrong))
+    assert not wrong_mass.few_are_wrong(state.problem, replace(cells, mass=b + 1.1 * few * wrong))
 
 
 def test_a_correction_that_failed_is_tried_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -931,9 +940,9 @@ def test_a_correction_that_failed_is_tried_shorter(monkeypatch: pytest.MonkeyPat
     tried = evaluated(monkeypatch)
     monkeypatch.setattr(LimitedMemory, "learn", lambda self, step, change: None)
     problem = make_problem(*hard_problem())
-    solver = solver_module.Solver(problem, solver_module.Settings(1e-4, False, 100, "auto", False))
-    first = solver.evaluate(torch.zeros_like(problem.b))
-    assert solver._correct(first, Downhill()) is first
+    state = SolveState(problem, Settings(1e-4, False, 100, "auto", False))
+    first = state.evaluate(torch.zeros_like(problem.b))
+    assert approach.correct(state, first, Downhill()) is first
     lengths = [float((v - first.potential).abs().max()) for v in tried[1:]]
     assert len(lengths) >= 2
     assert all(after < before / 4 for before, after in pairwise(lengths))
@@ -949,16 +958,16 @@ def test_clusters_are_bridged_from_few_samples_to_all(weighted: bool, monkeypatc
     a = torch.rand(len(y), dtype=torch.float64, generator=generator) ** 6 + 1e-9 if weighted else None
     x = y[torch.randperm(len(y), generator=generator)[:30]] + 0.1
     whether: list[bool] = []
-    bridged = solver_module.Solver._balance_from_few
+    bridged = run_module.balance_from_few
 
-    def seen(self: solver_module.Solver) -> bool:
-        whether.append(bridged(self))
+    def seen(state: SolveState) -> bool:
+        whether.append(bridged(state))
         return whether[-1]
 
-    monkeypatch.setattr(solver_module, "MANY_PAIRS", 0)  # as of many samples, and of whatever Newton has left
-    monkeypatch.setattr(solver_module, "LEFT_ERROR", 0.0)
-    monkeypatch.setattr(solver_module, "MOST_PAIRS", 1 << 25)  # all of which may be held
-    monkeypatch.setattr(solver_module.Solver, "_balance_from_few", seen)
+    monkeypatch.setattr(rounds, "MANY_PAIRS", 0)  # as of many samples, and of whatever Newton has left
+    monkeypatch.setattr(run_module, "LEFT_ERROR", 0.0)
+    monkeypatch.setattr(limits, "MOST_PAIRS", 1 << 25)  # all of which may be held
+    monkeypatch.setattr(run_module, "balance_from_few", seen)
     for p in (1, 2, 3):
         found = tc.transport(x, y, p, None, a)
         masses = np.full(len(y), 1 / len(y)) if a is None else (a / a.sum()).numpy()

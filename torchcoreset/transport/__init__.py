@@ -1,7 +1,7 @@
 """Optimal transport between n points and m samples: no autograd, no modules.
 
 `problem` checks the inputs and shifts them to the origin; `costs` has |y - x|^p, its slope, and everything else that
-depends on the distance and on p. `solve` is the entry point, and `solver` combines three packages until the bounds of
+depends on the distance and on p. `solve` is the entry point, and `solving` combines three packages until the bounds of
 `result` meet:
 
     passes      reductions over all samples: Laguerre cells, and cells smoothed by a softmin
@@ -34,11 +34,10 @@ from .solve import (
     solve_dual,
     transport,
 )
-from .solver import DENSE_BALANCE
 from .stream import StreamStatus, StreamTransport
 
 __all__ = [
-    "DENSE_BALANCE", "DISTANCE", "EXACT_GAP", "FREE", "WRONG_MASS", "Cost", "Coupling", "CouplingBatch", "Problem",
+    "DISTANCE", "EXACT_GAP", "FREE", "WRONG_MASS", "Cost", "Coupling", "CouplingBatch", "Problem",
     "Status", "StreamStatus", "StreamTransport", "Transport", "TransportBatch", "as_cost", "as_marginals", "as_table",
     "balance_all", "check_power", "check_start", "check_tolerance", "check_trim", "data_scale", "diameter", "distances",
     "is_choice", "make_problem", "repeats_of", "report_unconverged", "solve", "solve_batch",

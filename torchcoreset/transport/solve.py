@@ -35,7 +35,17 @@ from .reductions import (
 )
 from .relaxed import solve_relaxed
 from .result import Coupling, Status, Transport
-from .solver import BLUNT, Settings, Solver, one_call_error, plan_cost
+from .solving import (
+    BLUNT,
+    Settings,
+    SolveState,
+    ascend,
+    find_transport,
+    is_small,
+    one_call_error,
+    plan_cost,
+    solve_directly,
+)
 
 EXACT_GAP = 1e-9
 # Distance of points that are one at first, in tolerances, and in the lesser of the length that costs what the nearest
@@ -312,10 +322,10 @@ def _solve(problem: Problem, settings: Settings, start: Tensor | None) -> Transp
         return places.expanded(_solve(places.merged(problem), settings, places.start(start)), problem)
     support = problem.b > 0
     if bool(support.all()):
-        return _in_enough_digits(problem, settings, start, Solver.run, balanced=True)[0]
+        return _in_enough_digits(problem, settings, start, find_transport, balanced=True)[0]
     inner = restrict(problem, support)
-    result, solver = _in_enough_digits(inner, settings, _part(start, support), Solver.run, balanced=True)
-    return _extended(result, problem, solver.engine, support)
+    result, state = _in_enough_digits(inner, settings, _part(start, support), find_transport, balanced=True)
+    return _extended(result, problem, state.engine, support)
 
 
 @dataclass(frozen=True)
@@ -351,64 +361,64 @@ def _solve_dual(problem: Problem, settings: Settings, start: Tensor | None) -> D
         return replace(found, potential=found.potential[places.of])
     support = problem.b > 0
     inner = problem if bool(support.all()) else restrict(problem, support)
-    _, solver = _in_enough_digits(inner, settings, _part(start, support), _ascend, balanced=False)
-    if solver.mean == 0:  # every sample lies on a point, and Newton has nothing to say of how to share them
-        solver.run(None)
-    best = solver.highest.potential
+    _, state = _in_enough_digits(inner, settings, _part(start, support), _ascend, balanced=False)
+    if state.mean == 0:  # every sample lies on a point, and Newton has nothing to say of how to share them
+        find_transport(state, None)
+    best = state.highest.potential
     shift = inner.b @ best
-    transform = solver.transform + shift
+    transform = state.transform + shift
     potential = extend(best - shift, support, c_transform(problem, transform, ~support))
-    return Dual(potential, solver.lower, transform, solver.gap)
+    return Dual(potential, state.lower, transform, state.gap)
 
 
-def _ascend(solver: Solver, start: Tensor | None) -> None:
+def _ascend(state: SolveState, start: Tensor | None) -> None:
     """Ascend, unless a direct solve has found the best potential."""
-    if solver.gap > solver.tolerance:
-        solver.ascend(start)
+    if state.gap > state.tolerance:
+        ascend(state, start)
 
 
 def _in_enough_digits(
     problem: Problem,
     settings: Settings,
     start: Tensor | None,
-    run: Callable[[Solver, Tensor | None], Found],
+    run: Callable[[SolveState, Tensor | None], Found],
     *,
     balanced: bool,
-) -> tuple[Found, Solver]:
-    """What a solver finds, and the solver: in float64, if the problem's dtype cannot tell a gap of the tolerance.
+) -> tuple[Found, SolveState]:
+    """What `run` finds, and the state then: in float64, if the problem's dtype cannot tell a gap of the tolerance.
 
     Groups that are far apart are solved one by one first, and points that nearly coincide as one; what `run` then finds
     is at least as good. A plan is made of these if `run` asks for one that is `balanced`.
     """
     problem = within_range(problem)
-    solver = Solver(problem, settings)
-    if solver.is_small(start):
+    state = SolveState(problem, settings)
+    if is_small(state, start):
         if problem.y.numel() * len(problem.x) <= FLOAT64:
-            solver = Solver(as_float64(problem), settings)
-        if solver.solve_directly(start) and not solver.below_rounding(solver.highest):
-            return run(solver, start), solver
-    elif problem.x.dtype != torch.float64 and not solver.needs_float64(start):
-        _solve_places(solver, start, balanced=balanced)
-        found = run(solver, start)
-        if not solver.below_rounding(solver.highest):
-            return found, solver
-    if solver.problem.x.dtype != torch.float64:
-        solver = Solver(as_float64(problem), settings)
-        if solver.is_small(start) and solver.solve_directly(start):
-            return run(solver, start), solver
-    solver.needs_float64(start)
-    groups = far_groups(solver.problem, solver.mean)
+            state = SolveState(as_float64(problem), settings)
+        if solve_directly(state, start) and not state.below_rounding(state.highest):
+            return run(state, start), state
+    elif problem.x.dtype != torch.float64 and not state.needs_float64(start):
+        _solve_places(state, start, balanced=balanced)
+        found = run(state, start)
+        if not state.below_rounding(state.highest):
+            return found, state
+    if state.problem.x.dtype != torch.float64:
+        state = SolveState(as_float64(problem), settings)
+        if is_small(state, start) and solve_directly(state, start):
+            return run(state, start), state
+    state.needs_float64(start)
+    groups = far_groups(state.problem, state.mean)
     if groups:
-        _solve_groups(solver, groups, start, balanced=balanced)
+        _solve_groups(state, groups, start, balanced=balanced)
     else:
-        _solve_places(solver, start, balanced=balanced)
-    return run(solver, start), solver
+        _solve_places(state, start, balanced=balanced)
+    return run(state, start), state
 
 
-def _solve_places(solver: Solver, start: Tensor | None, *, balanced: bool) -> None:
-    """Give a solver the potential, and if it is to be `balanced` the plan, of the problem whose near points are one."""
-    problem, settings = solver.problem, solver.settings
-    scale = min(problem.cost.root(solver.mean), median_spread(problem.x))
+def _solve_places(state: SolveState, start: Tensor | None, *, balanced: bool) -> None:
+    """Give a state the potential, and if it is to be `balanced` the plan, of the problem whose near points are one."""
+    problem, settings = state.problem, state.settings
+    scale = min(problem.cost.root(state.mean), median_spread(problem.x))
     places = near_places(problem.x, NEAR * min(settings.tolerance, NEAR_TOLERANCE) * scale)
     if places is None:
         return
@@ -416,15 +426,15 @@ def _solve_places(solver: Solver, start: Tensor | None, *, balanced: bool) -> No
     settings = replace(settings, tolerance=settings.tolerance / 2)
     if balanced:
         found = places.expanded(_solve(merged, settings, places.start(start)), problem)
-        solver.keep_plan(found.plan, plan_cost(solver.engine, found.plan))
-        solver.evaluate(found.potential)
+        state.keep_plan(found.plan, plan_cost(state.engine, found.plan))
+        state.evaluate(found.potential)
     else:
-        solver.evaluate(_solve_dual(merged, settings, places.start(start)).potential[places.of])
+        state.evaluate(_solve_dual(merged, settings, places.start(start)).potential[places.of])
 
 
-def _solve_groups(solver: Solver, groups: list[Group], start: Tensor | None, *, balanced: bool) -> None:
-    """Give a solver the potential that its groups have by themselves, and if they are `balanced` their plan."""
-    problem, settings = solver.problem, solver.settings
+def _solve_groups(state: SolveState, groups: list[Group], start: Tensor | None, *, balanced: bool) -> None:
+    """Give a state the potential that its groups have by themselves, and if they are `balanced` their plan."""
+    problem, settings = state.problem, state.settings
     v, plans = torch.zeros_like(problem.b), []
     for points, samples in groups:
         part, guess = group_problem(problem, points, samples), _part(start, points)
@@ -437,8 +447,8 @@ def _solve_groups(solver: Solver, groups: list[Group], start: Tensor | None, *, 
     if plans:
         rows, cols, mass = (torch.cat(columns) for columns in zip(*plans, strict=True))
         whole = Coupling(rows, cols, mass, (len(problem.y), len(problem.x)))
-        solver.keep_plan(whole, plan_cost(solver.engine, whole))
-    solver.evaluate(v)
+        state.keep_plan(whole, plan_cost(state.engine, whole))
+    state.evaluate(v)
 
 
 def _part(v: Tensor | None, support: Tensor) -> Tensor | None:

@@ -393,7 +393,7 @@ def test_triton_wants_a_gpu() -> None:
 
 def spy(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the engines that solvers ask for from here on."""
-    from torchcoreset.transport import solver
+    from torchcoreset.transport.solving import state
 
     asked: list[str] = []
 
@@ -401,7 +401,7 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(engine)
         return make_engine(problem, engine)
 
-    monkeypatch.setattr(solver, "make_engine", listen)
+    monkeypatch.setattr(state, "make_engine", listen)
     return asked
 
 

@@ -10,8 +10,9 @@ from torch import Tensor
 
 import torchcoreset as tc
 from tests.data import CLOUDS, cloud, normal, seeded
-from torchcoreset.transport import make_problem, solve, solve_dual, solver
+from torchcoreset.transport import make_problem, solve, solve_dual
 from torchcoreset.transport.reductions import places_of
+from torchcoreset.transport.solving import limits
 
 M = 2500  # beyond what is solved at once
 solving = importlib.import_module("torchcoreset.transport.solve")  # whose name is also that of a function
@@ -20,7 +21,7 @@ solving = importlib.import_module("torchcoreset.transport.solve")  # whose name 
 @pytest.fixture(autouse=True)
 def from_few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     """No problem is so small that merging is left out."""
-    monkeypatch.setattr(solver, "DIFFERENCES", 0)
+    monkeypatch.setattr(limits, "DIFFERENCES", 0)
 
 
 def equal_points(kind: str, n: int = 24) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,7 @@ from ..dual import COARSE, LEAST_SAMPLES
 from ..passes import EngineChoice
 from ..problem import Problem, as_table, make_problem, square_with_offset, with_offset
 from ..result import Transport
-from ..solver import FINE, MOST, is_direct, is_for_one_rank
+from ..solving import FINE, MOST, is_direct, is_for_one_rank
 from ..stream import Seen
 from .group import Ranks, agree, fingerprint
 from .shard import Shard, engine_on
