@@ -262,6 +262,20 @@ def test_a_start_with_much_mass_in_wrong_cells_takes_a_flow_up_to_some_size(
     assert bool(approached) == approaches
 
 
+@pytest.mark.parametrize("far", [False, True])
+def test_few_samples_come_before_all_pairs_only_far_from_balance(far: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "FEWEST_PAIRS", 0)
+    monkeypatch.setattr(run, "flow_error", lambda _: 1.0)  # no flow at once
+    monkeypatch.setattr(run, "ascend", lambda state, *_, **__: (state.evaluate(state.zero), None))
+    monkeypatch.setattr(run, "is_far", lambda *_: far)
+    few: list[SolveState] = []
+    monkeypatch.setattr(run, "balance_from_few", lambda state: few.append(state) or False)
+    y = separated(20, 10_000, 8)(0)[1]
+    index, sizes = leaves(y, 20, seeded())
+    assert tc.transport(leaf_means(y[index], sizes), y, start=torch.zeros(20, dtype=torch.float64)).gap <= 1e-3
+    assert bool(few) == far
+
+
 def _problem(x: Tensor, y: Tensor, p: float = 2) -> Problem:
     return make_problem(x, y, p)
 

@@ -965,6 +965,7 @@ def test_clusters_are_bridged_from_few_samples_to_all(weighted: bool, monkeypatc
         return whether[-1]
 
     monkeypatch.setattr(rounds, "MANY_PAIRS", 0)  # as of many samples, and of whatever Newton has left
+    monkeypatch.setattr(limits, "FEW_PAIRS", 0)
     monkeypatch.setattr(run_module, "LEFT_ERROR", 0.0)
     monkeypatch.setattr(limits, "MOST_PAIRS", 1 << 25)  # all of which may be held
     monkeypatch.setattr(run_module, "balance_from_few", seen)
