@@ -194,6 +194,14 @@ INLINE void NAME(two_of_block)(const Pass *p, const REAL *table, const Vector *s
     }
 }
 
+/* The same, compiled for each cost. */
+INLINE void NAME(two_of)(const Pass *p, const REAL *table, const Vector *squares, Two *two) {
+    if (p->root)
+        NAME(two_of_block)(p, table, squares, 1, two);
+    else
+        NAME(two_of_block)(p, table, squares, 0, two);
+}
+
 /* Of each sample the point nearest in c - v, `cell` (m), and how much farther the second nearest is, `margin` (m).
 `work` holds d WIDTH numbers. */
 EXPORT void NAME(two_nearest)(Int n, Int m, Int d, Int root, const REAL *x, const REAL *x2, const REAL *v,
@@ -204,10 +212,7 @@ EXPORT void NAME(two_nearest)(Int n, Int m, Int d, Int root, const REAL *x, cons
         Two two[VECTORS];
         NAME(load)(&p, start, work);
         NAME(load_squares)(&p, start, squares);
-        if (root)
-            NAME(two_of_block)(&p, work, squares, 1, two);
-        else
-            NAME(two_of_block)(&p, work, squares, 0, two);
+        NAME(two_of)(&p, work, squares, two);
         for (Int s = 0; s < WIDTH && start + s < m; s++) {
             const Two *found = &two[s / LANES];
             cell[start + s] = found->place[s % LANES];
@@ -243,10 +248,7 @@ EXPORT Int NAME(renewed)(Int n, Int m, Int d, Int root, double bound, const REAL
                 held[s] = y2[close[done + s]];
         }
         memcpy(squares, held, sizeof held);
-        if (root)
-            NAME(two_of_block)(&p, work, squares, 1, two);
-        else
-            NAME(two_of_block)(&p, work, squares, 0, two);
+        NAME(two_of)(&p, work, squares, two);
         for (Int s = 0; s < count; s++) {
             const Two *one = &two[s / LANES];
             cell[close[done + s]] = one->place[s % LANES];
@@ -290,10 +292,7 @@ EXPORT void NAME(assigned)(Int n, Int m, Int d, Int root, Int count, const REAL 
         Two two[VECTORS];
         NAME(load)(&p, start, table);
         NAME(load_squares)(&p, start, squares);
-        if (root)
-            NAME(two_of_block)(&p, table, squares, 1, two);
-        else
-            NAME(two_of_block)(&p, table, squares, 0, two);
+        NAME(two_of)(&p, table, squares, two);
         for (Int s = start; s < start + WIDTH && s < m; s++) {
             Int i = two[(s - start) / LANES].place[(s - start) % LANES];
             const REAL *from = y + s * d, *to = x + i * d;
