@@ -21,6 +21,8 @@ from .flow import MASS_TOLERANCE, Floats, Ints, SolvedPairs, nearest_cells, solv
 from .passes import RESOLUTION, SUMMED, LaguerreCells, minimum_error, of_sums
 from .result import Coupling, Status, Transport
 
+Tables = tuple[Tensor, Tensor, Tensor, Tensor]  # x, y, b and a of B problems
+
 BLOCK = 1 << 20  # costs of the problems that are solved in one call: 8 MiB
 WRONG_MASS = 10 * MASS_TOLERANCE  # mean point weights by which a plan may miss those of the points
 
@@ -70,39 +72,25 @@ def balance_all(costs: Floats, a: Floats, b: Floats, v: Floats, roundoffs: float
 
 
 def solve_at_once(
-    cost: Cost,
-    x: Tensor,
-    y: Tensor,
-    b: Tensor,
-    a: Tensor,
-    start: Tensor | None,
-    tolerance: float,
-    blunt: float,
-    wrong: float,
+    cost: Cost, tables: Tables, start: Tensor | None, tolerance: float, blunt: float, wrong: float
 ) -> Iterator[Transport | None]:
     """The results of B problems in turn; None of those whose bounds do not meet to the tolerance.
 
     Nor is one given where a point has no weight, rounding may take more than a part, `blunt`, of the mean cost from the
     lower bound, or of a block more mass is in wrong cells at the start than the part `wrong`.
     """
+    x, y, b, a = tables
     block = max(1, BLOCK // (x.shape[1] * y.shape[1]))
     for first in range(0, len(x), block):
         part = slice(first, first + block)
         v = None if start is None else start[part]
-        yield from _solve_block(cost, x[part], y[part], b[part], a[part], v, tolerance, blunt, wrong)
+        yield from _solve_block(cost, (x[part], y[part], b[part], a[part]), v, tolerance, blunt, wrong)
 
 
 def _solve_block(
-    cost: Cost,
-    x: Tensor,
-    y: Tensor,
-    b: Tensor,
-    a: Tensor,
-    start: Tensor | None,
-    tolerance: float,
-    blunt: float,
-    wrong: float,
+    cost: Cost, tables: Tables, start: Tensor | None, tolerance: float, blunt: float, wrong: float
 ) -> Iterator[Transport | None]:
+    x, y, b, a = tables
     costs = costs_from_differences(cost, y, x.double()).cpu().numpy()
     mass_a, mass_b = (weights.cpu().contiguous().numpy() for weights in (a, b))
     v = np.zeros_like(mass_b) if start is None else start.cpu().contiguous().numpy()

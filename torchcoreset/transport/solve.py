@@ -16,7 +16,7 @@ from ..modes import solver_modes
 from ..tensors import check_count, check_flag, is_real, real_tensor, weighted_points
 from .batched import ProblemBatch, TransportBatch, check_starts, is_batch, make_problems, refuse_choices, refuse_group
 from .costs import Cost, check_euclidean, measured
-from .direct import solve_at_once
+from .direct import Tables, solve_at_once
 from .passes import Engine, EngineChoice, EngineName, check_engine
 from .problem import Problem, as_float64, as_tables, make_problem, within_range
 from .ranks import as_ranks, solve_on, told_to
@@ -284,7 +284,7 @@ def solve_batch(
 
 def _solve_at_once(
     cost: Cost,
-    tables: tuple[Tensor, Tensor, Tensor, Tensor],
+    tables: Tables,
     most: float,
     least: float,
     start: Tensor | None,
@@ -296,13 +296,13 @@ def _solve_at_once(
 
     The largest number of each is between `least` and `most`. `samples_differ` if no two samples are known to be equal.
     """
-    x, y, b, a = tables
+    x, y, _, _ = tables
     shape = (x.shape[1], y.shape[1], x.shape[2])
     limits = cost.range(torch.float64, x.shape[2])
     error = one_call_error(shape, cost, settings, start is not None, samples_differ and y.is_cpu)
     if not (error and limits[0] <= least and most <= limits[1]):
         return repeat(None, len(x))
-    return solve_at_once(cost, x, y, b, a, start, settings.tolerance, BLUNT, error)
+    return solve_at_once(cost, tables, start, settings.tolerance, BLUNT, error)
 
 
 def _repeats(problem: Problem) -> Repeats | None:
