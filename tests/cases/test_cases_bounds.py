@@ -147,19 +147,24 @@ def test_d07_none_of_many_light_weights_stalls(part: int) -> None:
 @pytest.mark.parametrize("max_steps", [1, 5, 20, 100])
 def test_d13_a_limit_of_steps_limits_the_work(max_steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a limit leaves in wrong cells is not moved along paths, of which there would be thousands."""
+    from torchcoreset.transport.direct import cells_and_excess
     from torchcoreset.transport.solving import all_pairs
     from torchcoreset.transport.solving import balance as balance_module
 
     generator = torch.Generator().manual_seed(0)
     x, y = torch.randn(200, 2, generator=generator) + 3, torch.randn(20_000, 2, generator=generator)
-    moved, balance = [], balance_module.balance
+    moved, balance, solve_pairs = [], balance_module.balance, all_pairs.solve_pairs
 
     def counted(cost, cell, mass, excess, v):
         moved.append(float(np.abs(excess).sum()) / 2)
         return balance(cost, cell, mass, excess, v)
 
-    for module in (balance_module, all_pairs):
-        monkeypatch.setattr(module, "balance", counted)
+    def counted_pairs(cost, a, b, v, earlier):
+        moved.append(float(np.abs(cells_and_excess(cost[0], v[0], a[0], b[0])[1]).sum()) / 2)
+        return solve_pairs(cost, a, b, v, earlier)
+
+    monkeypatch.setattr(balance_module, "balance", counted)
+    monkeypatch.setattr(all_pairs, "solve_pairs", counted_pairs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tc.ConvergenceWarning)
         found = tc.transport(x, y, 2, max_steps=max_steps)

@@ -6,6 +6,7 @@ D33, ranks with other settings, is in tests/distributed/test_settings.py, and DD
 from __future__ import annotations
 
 import copy
+import importlib
 import io
 import linecache
 import math
@@ -29,6 +30,8 @@ from tests.data import normal
 from torchcoreset.errors import warn_user
 from torchcoreset.sklearn import WassersteinCoreset
 from torchcoreset.transport.solve import solve
+
+same_samples = importlib.import_module("torchcoreset.transport.same_samples")
 
 pytestmark = pytest.mark.usefixtures("two_starts")
 
@@ -389,7 +392,7 @@ def estimator() -> None:
 
 def pipeline() -> None:
     with pytest.MonkeyPatch.context() as patch:  # a build that stops before its transport is what it should be
-        patch.setattr("torchcoreset.coresets.algorithms.objective.solve", lambda *inputs, **options: stopped(*inputs))
+        patch.setattr(same_samples, "solve", lambda *inputs, **options: stopped(*inputs))
         make_pipeline(StandardScaler(), WassersteinCoreset(5, max_iter=1)).fit(table())  # HERE
 
 

@@ -21,6 +21,7 @@ from torchcoreset.transport.solving.limits import is_small, prefers_flow
 from torchcoreset.transport.solving.state import Settings, SolveState
 
 solve_module = importlib.import_module("torchcoreset.transport.solve")  # its package has a function of this name
+solve = solve_module.solve
 
 KINDS = ("smooth", "clusters", "tails", "repeated", "light weights", "784", "offset", "integers", "tiny")
 SIZES = ((10, 100), (50, 200), (100, 200), (133, 400), (400, 133), (150, 150), (40, 2000))
@@ -227,10 +228,11 @@ def test_a_flow_begins_where_less_mass_is_in_wrong_cells(monkeypatch: pytest.Mon
     zero, higher = (make_engine(problem, "auto").hard(v) for v in (torch.zeros_like(guess), guess))
     assert higher.dual > zero.dual
     assert (higher.mass - problem.b).abs().sum() > (zero.mass - problem.b).abs().sum()
-    begun, of = [], all_pairs.balance
-    monkeypatch.setattr(all_pairs, "balance", lambda *args: begun.append(args[-1]) or of(*args))
-    assert balance_all_pairs(SolveState(problem, _settings()), guess)
-    assert not begun[0].any()
+    pivots, of = [], all_pairs.solve_pairs
+    monkeypatch.setattr(all_pairs, "solve_pairs", lambda *args: pivots.append(found := of(*args)) or found)
+    for start in (guess, None):
+        assert balance_all_pairs(SolveState(problem, _settings()), start)
+    assert pivots[0].pivots == pivots[1].pivots
 
 
 @pytest.mark.usefixtures("direct")
@@ -265,7 +267,7 @@ def test_a_start_with_much_mass_in_wrong_cells_takes_a_flow_up_to_some_size(
 @pytest.mark.parametrize("far", [False, True])
 def test_few_samples_come_before_all_pairs_only_far_from_balance(far: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "FEWEST_PAIRS", 0)
-    monkeypatch.setattr(run, "flow_error", lambda _: 1.0)  # no flow at once
+    monkeypatch.setattr(run, "starts_by_flow", lambda *_: False)
     monkeypatch.setattr(run, "ascend", lambda state, *_, **__: (state.evaluate(state.zero), None))
     monkeypatch.setattr(run, "is_far", lambda *_: far)
     few: list[SolveState] = []
@@ -274,6 +276,29 @@ def test_few_samples_come_before_all_pairs_only_far_from_balance(far: bool, monk
     index, sizes = leaves(y, 20, seeded())
     assert tc.transport(leaf_means(y[index], sizes), y, start=torch.zeros(20, dtype=torch.float64)).gap <= 1e-3
     assert bool(few) == far
+
+
+@pytest.mark.parametrize("m", [400, 3000, 30_000])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_flow_from_the_cells_of_an_earlier_plan_is_exact(kind: str, m: int) -> None:
+    if kind == "784" and m > 3000:
+        pytest.skip("takes seconds")
+    x, y, b, a = problem_of(kind, 40, m, 0)
+    earlier = tc.transport(x, y, 2, b, a)
+    moved = x + (y.mean(0) - x) / 2
+    truth = tc.transport(moved, y, 2, b, a, exact=True).value
+    anywhere = torch.randint(len(x), (len(y),), generator=seeded())
+    for cells in (earlier.plan.cells(), anywhere):
+        for start in (earlier.potential, 1e3 * normal(len(x), seed=1)):
+            found = solve(
+                make_problem(moved, y, 2, b, a), tolerance=1e-3, exact=False, start=start, max_steps=100, earlier=cells
+            )
+            assert found.lower <= truth * (1 + 1e-9)
+            assert truth * (1 - 1e-9) <= found.value
+            assert found.gap <= 1e-3
+            sums = torch.zeros(len(y), dtype=torch.float64).index_add_(0, found.plan.rows, found.plan.mass)
+            assert torch.allclose(sums, make_problem(moved, y, 2, b, a).a, rtol=1e-9, atol=0)
+            assert torch.allclose(found.plan.column_sums(), found.weights, rtol=0, atol=1e-11)
 
 
 def _problem(x: Tensor, y: Tensor, p: float = 2) -> Problem:

@@ -26,7 +26,7 @@ from torchcoreset.transport.passes.cells import LaguerreCells
 from torchcoreset.transport.passes.dense import DenseEngine
 from torchcoreset.transport.problem import make_problem
 from torchcoreset.transport.solve import solve, solve_dual
-from torchcoreset.transport.solving import all_pairs, approach, limits, rounds, wrong_mass
+from torchcoreset.transport.solving import approach, limits, rounds, wrong_mass
 from torchcoreset.transport.solving import balance as balance_module
 from torchcoreset.transport.solving import run as run_module
 from torchcoreset.transport.solving.state import Settings, SolveState
@@ -46,9 +46,8 @@ def by_approach(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def set_balance(monkeypatch: pytest.MonkeyPatch, function: Any) -> None:
-    """Make this the flow of all solves, of samples near boundaries or of all."""
-    for module in (balance_module, all_pairs):
-        monkeypatch.setattr(module, "balance", function)
+    """Make this the flow of all solves on samples near boundaries."""
+    monkeypatch.setattr(balance_module, "balance", function)
 
 
 def cost_matrix(x: Tensor, y: Tensor, p: float) -> Tensor:

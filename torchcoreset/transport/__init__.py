@@ -8,7 +8,8 @@ depends on the distance and on p. `solve` is the entry point, and `solving` comb
     dual        Newton on the semi-dual: from a cold start to a nearly optimal potential
     flow        min-cost flow on the cells: from there to a feasible plan and the optimal potential
 
-`direct` solves small problems by the flow alone, all of a batch in one call. `stream` updates the potential of a
+`direct` solves small problems by the flow alone, all of a batch in one call, and `same_samples` one problem after
+another whose points move. `stream` updates the potential of a
 stream batch by batch, `entropic` solves the entropic problem, `ranks` wraps a problem and its engine if samples lie
 on several processes, and `batched` checks many problems of one shape. `marginals` describes weights and masses that a
 plan may choose, and `relaxed` solves for such plans.
@@ -24,6 +25,7 @@ from .marginals import FREE, as_marginals, check_trim, is_choice
 from .problem import Problem, as_table, make_problem, within_range
 from .reductions import repeats_of
 from .result import Coupling, Status, Transport
+from .same_samples import SameSamples
 from .solve import (
     EXACT_GAP,
     check_start,
@@ -34,12 +36,13 @@ from .solve import (
     solve_dual,
     transport,
 )
+from .solving import may_start_from_cells
 from .stream import StreamStatus, StreamTransport
 
 __all__ = [
-    "DISTANCE", "EXACT_GAP", "FREE", "WRONG_MASS", "Cost", "Coupling", "CouplingBatch", "Problem",
+    "DISTANCE", "EXACT_GAP", "FREE", "WRONG_MASS", "Cost", "Coupling", "CouplingBatch", "Problem", "SameSamples",
     "Status", "StreamStatus", "StreamTransport", "Transport", "TransportBatch", "as_cost", "as_marginals", "as_table",
     "balance_all", "check_power", "check_start", "check_tolerance", "check_trim", "data_scale", "diameter", "distances",
-    "is_choice", "make_problem", "repeats_of", "report_unconverged", "solve", "solve_batch",
+    "is_choice", "make_problem", "may_start_from_cells", "repeats_of", "report_unconverged", "solve", "solve_batch",
     "solve_dual", "transport", "weighted_median", "within_range",
 ]  # fmt: skip

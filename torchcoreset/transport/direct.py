@@ -37,16 +37,6 @@ class Direct:
     error: Floats
     dual: Floats
 
-    def plans(self, device: torch.device) -> Iterator[Coupling]:
-        """The plan of each problem."""
-        found = self.found
-        shape = (found.cell.shape[1], found.cell_mass.shape[1])
-        sizes, entries = found.sizes.tolist(), (found.rows, found.cols, found.mass)
-        # split_with_sizes is compiled, where split is a function in Python that takes ten times as long
-        columns = (torch.from_numpy(column).to(device).split_with_sizes(sizes) for column in entries)
-        for rows, cols, mass in zip(*columns, strict=True):
-            yield Coupling(rows, cols, mass, shape)
-
     def only_cells(self, device: torch.device) -> LaguerreCells:
         """The cells of the only problem; margins are not looked at."""
         found = self.found
@@ -56,12 +46,24 @@ class Direct:
         return LaguerreCells(v, cell, cost, margin, mass, mean, error, dual)
 
 
-def balance_all(costs: Floats, a: Floats, b: Floats, v: Floats, roundoffs: float) -> Direct:
+def plans_of(found: SolvedPairs, device: torch.device) -> Iterator[Coupling]:
+    """The plan of each problem."""
+    shape = (found.cell.shape[1], found.cell_mass.shape[1])
+    sizes, entries = found.sizes.tolist(), (found.rows, found.cols, found.mass)
+    # split_with_sizes is compiled, where split is a function in Python that takes ten times as long
+    columns = (torch.from_numpy(column).to(device).split_with_sizes(sizes) for column in entries)
+    for rows, cols, mass in zip(*columns, strict=True):
+        yield Coupling(rows, cols, mass, shape)
+
+
+def balance_all(
+    costs: Floats, a: Floats, b: Floats, v: Floats, roundoffs: float, earlier: Ints | None = None
+) -> Direct:
     """Solve problems of costs (B, m, n) from differences in float64, whose relative error is `roundoffs`.
 
-    `v` (B, n) are potentials to start from.
+    `v` (B, n) are potentials to start from, and `earlier` (B, m) cells of plans of nearby points.
     """
-    found = solve_pairs(costs, a, b, v)
+    found = solve_pairs(costs, a, b, v, earlier)
     potential, reduced = found.potential, found.reduced
     mean = (a * found.cell_cost).sum(1)
     turnover = ((found.cell_mass + b) * np.abs(potential)).sum(1)
@@ -72,10 +74,17 @@ def balance_all(costs: Floats, a: Floats, b: Floats, v: Floats, roundoffs: float
 
 
 def solve_at_once(
-    cost: Cost, tables: Tables, start: Tensor | None, tolerance: float, blunt: float, wrong: float
+    cost: Cost,
+    tables: Tables,
+    start: Tensor | None,
+    tolerance: float,
+    blunt: float,
+    wrong: float,
+    earlier: Tensor | None = None,
 ) -> Iterator[Transport | None]:
     """The results of B problems in turn; None of those whose bounds do not meet to the tolerance.
 
+    They start from potentials (B, n) and the cells (B, m) of earlier plans, if there are any.
     Nor is one given where a point has no weight, rounding may take more than a part, `blunt`, of the mean cost from the
     lower bound, or of a block more mass is in wrong cells at the start than the part `wrong`.
     """
@@ -83,12 +92,18 @@ def solve_at_once(
     block = max(1, BLOCK // (x.shape[1] * y.shape[1]))
     for first in range(0, len(x), block):
         part = slice(first, first + block)
-        v = None if start is None else start[part]
-        yield from _solve_block(cost, (x[part], y[part], b[part], a[part]), v, tolerance, blunt, wrong)
+        v, cells = (None if values is None else values[part] for values in (start, earlier))
+        yield from _solve_block(cost, (x[part], y[part], b[part], a[part]), v, tolerance, blunt, wrong, cells)
 
 
 def _solve_block(
-    cost: Cost, tables: Tables, start: Tensor | None, tolerance: float, blunt: float, wrong: float
+    cost: Cost,
+    tables: Tables,
+    start: Tensor | None,
+    tolerance: float,
+    blunt: float,
+    wrong: float,
+    earlier: Tensor | None,
 ) -> Iterator[Transport | None]:
     x, y, b, a = tables
     costs = costs_from_differences(cost, y, x.double()).cpu().numpy()
@@ -100,7 +115,8 @@ def _solve_block(
             if np.abs(excess).sum() / 2 > wrong:
                 yield from repeat(None, len(x))
                 return
-    direct = balance_all(costs, mass_a, mass_b, v, cost.roundoffs(x.shape[-1]))
+    cells = None if earlier is None else earlier.cpu().numpy()
+    direct = balance_all(costs, mass_a, mass_b, v, cost.roundoffs(x.shape[-1]), cells)
     found, value = direct.found, direct.found.value
     lower = np.minimum(direct.dual.clip(min=0), value)
     difference = value - lower
@@ -113,7 +129,7 @@ def _solve_block(
     tensors = (torch.from_numpy(array).to(x.device) for array in (found.potential, found.reduced, found.cell_mass))
     numbers = (array.tolist() for array in (good, value, lower, gap, misplaced))
     for is_good, cost_of_plan, bound, width, error, potential, transform, mass, weights, plan in zip(
-        *numbers, *tensors, b, direct.plans(x.device), strict=True
+        *numbers, *tensors, b, plans_of(found, x.device), strict=True
     ):
         yield None if not is_good else Transport(
             value=cost_of_plan, lower=bound, gap=width, potential=potential, transform=transform, plan=plan,

@@ -56,9 +56,12 @@ class Problem:
         """Square of the norm of each sample, (m,) in the dtype of the samples."""
         return self.y.square().sum(1)
 
-    def with_points(self, x: Tensor) -> Problem:
-        """The same samples, and what is known of them, with points (n, d) no farther away, of the same weights."""
-        other = replace(self, x=x)
+    def with_points(self, x: Tensor, largest: float | None = None) -> Problem:
+        """The same samples, and what is known of them, with points (n, d) of the same weights.
+
+        The size of the `largest` number is as it was, if it is not given.
+        """
+        other = replace(self, x=x, largest=self.largest if largest is None else largest)
         other.__dict__["squares"] = self.squares
         return other
 

@@ -73,6 +73,10 @@ class Coupling:
             part = slice(start, start + count)
             yield self.rows[part], self.cols[part], self.mass[part]
 
+    def cells(self) -> Tensor:
+        """One of the points to which each sample is sent, (m,) int64."""
+        return self.cols.new_zeros(self.shape[0]).scatter_(0, self.rows, self.cols)
+
     def column_sums(self) -> Tensor:
         """Mass received by each point, (n,) float64."""
         return mass_by_cell(self.cols, self.mass, self.shape[1])

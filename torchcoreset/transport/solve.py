@@ -21,16 +21,16 @@ from .passes import Engine, EngineChoice, EngineName, check_engine
 from .problem import Problem, as_float64, as_tables, make_problem, within_range
 from .ranks import as_ranks, solve_on, told_to
 from .reductions import (
+    Distinct,
     Group,
-    Repeats,
     c_transform,
+    distinct,
     extend,
     far_groups,
     group_problem,
     median_spread,
     near_places,
     places_of,
-    repeats_of,
     restrict,
 )
 from .relaxed import solve_relaxed
@@ -228,7 +228,7 @@ def check_tolerance(tolerance: float) -> None:
 
 
 def solve(
-    problem: Problem,
+    problem: Problem | Distinct,
     *,
     tolerance: float,
     exact: bool,
@@ -236,8 +236,9 @@ def solve(
     max_steps: int,
     engine: EngineChoice = "auto",
     accept_near_optimal: bool = False,
+    earlier: Tensor | None = None,
 ) -> Transport:
-    """Solve a checked problem.
+    """Solve a checked problem, from a potential (n,), and from the cells (m,) of an `earlier` plan of nearby points.
 
     Balancing gives a plan in its first round, and further rounds are what takes long where that is not as good as was
     asked for. `accept_near_optimal` makes few of them, and none after a plan within ROUGH tolerances.
@@ -246,16 +247,17 @@ def solve(
     of weight zero are left out and given their potential. If float32 cannot tell a gap of the tolerance from its own
     rounding, the problem is solved in float64.
     """
-    start = None if start is None else check_start(start, problem)
-    repeats = _repeats(problem)
-    inner = problem if repeats is None else repeats.merged(problem)
+    whole = problem if isinstance(problem, Distinct) else distinct(problem)
+    inner, repeats = whole.merged, whole.repeats
+    start = None if start is None else check_start(start, inner)
     if inner.marginals is not None:
-        result = solve_relaxed(
-            inner, inner.marginals, tolerance=tolerance, max_steps=max_steps, engine=engine, start=start
+        return whole.expanded(
+            solve_relaxed(inner, inner.marginals, tolerance=tolerance, max_steps=max_steps, engine=engine, start=start)
         )
-    else:
-        result = _solve(inner, Settings(tolerance, exact, max_steps, engine, accept_near_optimal), start)
-    return result if repeats is None else repeats.expanded(result, problem)
+    if earlier is not None and repeats is not None:
+        earlier = earlier[repeats.first]
+    settings = Settings(tolerance, exact, max_steps, engine, accept_near_optimal)
+    return whole.expanded(_solve(inner, settings, start, earlier))
 
 
 def solve_batch(
@@ -289,6 +291,7 @@ def _solve_at_once(
     least: float,
     start: Tensor | None,
     settings: Settings,
+    earlier: Tensor | None = None,
     *,
     samples_differ: bool,
 ) -> Iterator[Transport | None]:
@@ -302,19 +305,15 @@ def _solve_at_once(
     error = one_call_error(shape, cost, settings, start is not None, samples_differ and y.is_cpu)
     if not (error and limits[0] <= least and most <= limits[1]):
         return repeat(None, len(x))
-    return solve_at_once(cost, tables, start, settings.tolerance, BLUNT, error)
+    return solve_at_once(cost, tables, start, settings.tolerance, BLUNT, error, earlier)
 
 
-def _repeats(problem: Problem) -> Repeats | None:
-    """Which samples are equal, if all are here; else as `repeats_of`."""
-    return repeats_of(problem.y) if len(problem.y) == problem.count else None
-
-
-def _solve(problem: Problem, settings: Settings, start: Tensor | None) -> Transport:
+def _solve(problem: Problem, settings: Settings, start: Tensor | None, earlier: Tensor | None = None) -> Transport:
     if len(problem.y) == problem.count:
         tables = (problem.x[None], problem.y[None], problem.b[None], problem.a[None])
-        guess, size = None if start is None else start[None], problem.largest
-        found = next(_solve_at_once(problem.cost, tables, size, size, guess, settings, samples_differ=True))
+        guess, cells = (None if values is None else values[None] for values in (start, earlier))
+        size = problem.largest
+        found = next(_solve_at_once(problem.cost, tables, size, size, guess, settings, cells, samples_differ=True))
         if found is not None:
             return found
     places = places_of(problem.x)
@@ -322,7 +321,7 @@ def _solve(problem: Problem, settings: Settings, start: Tensor | None) -> Transp
         return places.expanded(_solve(places.merged(problem), settings, places.start(start)), problem)
     support = problem.b > 0
     if bool(support.all()):
-        return _in_enough_digits(problem, settings, start, find_transport, balanced=True)[0]
+        return _in_enough_digits(problem, settings, start, find_transport, earlier, balanced=True)[0]
     inner = restrict(problem, support)
     result, state = _in_enough_digits(inner, settings, _part(start, support), find_transport, balanced=True)
     return _extended(result, problem, state.engine, support)
@@ -347,11 +346,9 @@ def solve_dual(
     it is balancing a plan that takes most of the time of `solve`.
     """
     start = None if start is None else check_start(start, problem)
-    settings, repeats = Settings(tolerance, False, max_steps, engine, False), _repeats(problem)
-    if repeats is None:
-        return _solve_dual(problem, settings, start)
-    found = _solve_dual(repeats.merged(problem), settings, start)
-    return replace(found, transform=found.transform[repeats.of])
+    whole = distinct(problem)
+    found = _solve_dual(whole.merged, Settings(tolerance, False, max_steps, engine, False), start)
+    return found if whole.repeats is None else replace(found, transform=found.transform[whole.repeats.of])
 
 
 def _solve_dual(problem: Problem, settings: Settings, start: Tensor | None) -> Dual:
@@ -382,6 +379,7 @@ def _in_enough_digits(
     settings: Settings,
     start: Tensor | None,
     run: Callable[[SolveState, Tensor | None], Found],
+    earlier: Tensor | None = None,
     *,
     balanced: bool,
 ) -> tuple[Found, SolveState]:
@@ -391,10 +389,10 @@ def _in_enough_digits(
     is at least as good. A plan is made of these if `run` asks for one that is `balanced`.
     """
     problem = within_range(problem)
-    state = SolveState(problem, settings)
+    state = SolveState(problem, settings, earlier)
     if is_small(state, start):
         if problem.y.numel() * len(problem.x) <= FLOAT64:
-            state = SolveState(as_float64(problem), settings)
+            state = SolveState(as_float64(problem), settings, earlier)
         if solve_directly(state, start) and not state.below_rounding(state.highest):
             return run(state, start), state
     elif problem.x.dtype != torch.float64 and not state.needs_float64(start):
@@ -403,7 +401,7 @@ def _in_enough_digits(
         if not state.below_rounding(state.highest):
             return found, state
     if state.problem.x.dtype != torch.float64:
-        state = SolveState(as_float64(problem), settings)
+        state = SolveState(as_float64(problem), settings, earlier)
         if is_small(state, start) and solve_directly(state, start):
             return run(state, start), state
     state.needs_float64(start)

@@ -67,8 +67,9 @@ def step(
     # A source that fails on one rank fails on all.
     drawn, _ = agree(objective.ranks, "build_coreset", lambda: (source.draw(count, generator), ()), why=WHY)
     samples = drawn.to(state.points)
-    found = objective.transport(state.points, samples, tolerance=ACCURACY, start=state.potential)
-    centres = objective.centres(state.points, samples, found)
+    on = objective.on(samples)
+    found = on.transport(state.points, tolerance=ACCURACY, start=state.potential)
+    centres = on.centres(state.points, found)
     x = objective.past_centres(state.points, centres, found, RELAXATION)
     steps = state.steps + 1
     average = state.average + (x - state.average) / max(1, steps - settling)

@@ -21,7 +21,7 @@ from typing import Any
 from torch import Tensor
 
 from ...transport import Transport
-from .objective import Objective
+from .objective import OnSamples
 
 # Multiple of the step to the centres, in (0, 2) to descend. Measured on tables and in the plane: lower after 10 steps
 # than 1 and Anderson extrapolation; 1.8 begins far higher.
@@ -40,6 +40,7 @@ class State:
     lowest: float = math.inf  # F at the points that these cells belong to
     value: float = math.nan  # F at the last points, NaN before the first
     potential: Tensor | None = None  # (n,) from which the next transport starts; None starts cold
+    cells: Tensor | None = None  # (m,) to which point the last plan sent each sample, if the next one starts from that
 
     def record(self) -> dict[str, Any]:
         """The whole state, for a run that is resumed later."""
@@ -58,21 +59,19 @@ def init(points: Tensor, tolerance: float, potential: Tensor | None = None) -> S
     return State(points, max(LOOSEST, tolerance), points, potential=potential)
 
 
-def step(
-    state: State, objective: Objective, samples: Tensor, sample_weights: Tensor | None, tolerance: float
-) -> tuple[State, Transport]:
-    """One transport to samples (m, d) of weights (m,), and the points past the centres of its cells."""
+def step(state: State, on: OnSamples, tolerance: float) -> tuple[State, Transport]:
+    """One transport to the samples, and the points past the centres of its cells."""
     x = state.points
-    found = objective.transport(  # a plan that is not quite as good as asked for has centres too
-        x, samples, sample_weights, tolerance=state.accuracy, start=state.potential, accept_near_optimal=True
+    found = on.transport(  # a plan that is not quite as good as asked for has centres too
+        x, tolerance=state.accuracy, start=state.potential, earlier=state.cells, accept_near_optimal=True
     )
-    centres = objective.centres(x, samples, found)
+    centres = on.centres(x, found)
     improved = found.value <= state.lowest
     lowest, best = (found.value, centres) if improved else (state.lowest, state.result)
     rose = found.lower > lowest  # beyond what the gap leaves open
-    moved = best if rose else objective.past_centres(x, centres, found, RELAXATION).to(x.dtype)
+    moved = best if rose else on.objective.past_centres(x, centres, found, RELAXATION).to(x.dtype)
     accuracy = _accuracy(state, found.value, tolerance)
-    return State(moved, accuracy, best, lowest, found.value, found.potential), found
+    return State(moved, accuracy, best, lowest, found.value, found.potential, on.cells(found)), found
 
 
 def _accuracy(state: State, value: float, tolerance: float) -> float:

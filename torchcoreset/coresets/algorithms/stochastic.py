@@ -129,7 +129,7 @@ def _followed(state: State, objective: Objective, x: Tensor, batch: Tensor) -> M
 
 def _chosen(state: State, objective: Objective, x: Tensor, batch: Tensor) -> Measured:
     """The same of a batch that is solved by itself, and chooses the weights of the points."""
-    found = objective.transport(x, batch, tolerance=ACCURACY)
+    found = objective.on(batch).transport(x, tolerance=ACCURACY)
     gradient, _ = position_gradients(x, batch, found.plan, as_cost(objective.p), True, False)
     assert gradient is not None
     earlier = found.weights if state.weights is None else state.weights

@@ -290,9 +290,8 @@ def in_rows(
 
 def _measured(placed: Placed, accuracy: float) -> Transport:
     """The transport of the result, with a warning if it is not as accurate as it should be."""
-    transport = placed.objective.transport(
-        placed.points, placed.loaded.y, placed.loaded.a, tolerance=accuracy, start=placed.potential
-    )
+    on = placed.objective.on(placed.loaded.y, placed.loaded.a)
+    transport = on.transport(placed.points, tolerance=accuracy, start=placed.potential)
     if transport.status is not Status.CONVERGED:
         report_unconverged(transport, accuracy, exact=False)
     return transport

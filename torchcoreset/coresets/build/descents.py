@@ -168,7 +168,7 @@ def _fixed_point(
     def descend(
         place: int, objective: Objective, y: Tensor, a: Tensor | None, count: int, tolerance: float
     ) -> tuple[Tensor, Tensor | None]:
-        step = partial(fixed_point.step, objective=objective, samples=y, sample_weights=a, tolerance=accuracy)
+        step = partial(fixed_point.step, on=objective.on(y, a), tolerance=accuracy)
         state = run.descend(
             step, fixed_point.init(points, accuracy, potential), count, place=place, tolerance=tolerance
         )

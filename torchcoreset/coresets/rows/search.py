@@ -132,7 +132,7 @@ class _Search:
     """One round: the samples in the form that each part of it needs."""
 
     def __init__(self, objective: Objective, samples: Tensor, weights: Tensor | None) -> None:
-        self.objective, self.samples, self.weights = objective, samples, weights
+        self.objective, self.samples, self.on = objective, samples, objective.on(samples, weights)
         self.cost = as_cost(objective.p)
         self.free = isinstance(objective.weights, str) and not objective.trim  # "free", the only text
         self.priced_all = True
@@ -141,7 +141,7 @@ class _Search:
         self.a = normalised(weights, len(samples), "sample_weights", samples.device)
 
     def transport(self, rows: Tensor, start: Tensor | None) -> Transport:
-        return self.objective.transport(self.samples[rows], self.samples, self.weights, tolerance=GAP, start=start)
+        return self.on.transport(self.samples[rows], tolerance=GAP, start=start)
 
     def _lowered(self, rows: Tensor, best: Transport, start: Tensor) -> Transport | None:
         """The transport of these rows, if their value is certainly lower."""
@@ -153,7 +153,7 @@ class _Search:
         rows, allowed = state.rows, torch.zeros(len(self.y), dtype=torch.bool, device=self.y.device)
         allowed[eligible.free.to(allowed.device)] = True
         for _ in range(MEDOID_STEPS):
-            centres = self.objective.centres(self.y[rows], self.y, best)
+            centres = self.objective.on(self.y).centres(self.y[rows], best)
             moved = medoids(rows, ~state.kept, centres, self.y, best.plan, allowed, self.cost)
             lower = None if bool((moved == rows).all()) else self._lowered(moved, best, best.potential)
             if lower is None:

@@ -31,9 +31,9 @@ def descended(
 ) -> tuple[float, Tensor]:
     """The lowest value in STEPS steps on samples (m, d), and its points (n, d)."""
     tolerance = fixed_point.LOOSEST
-    state = fixed_point.init(points, tolerance)
+    state, on = fixed_point.init(points, tolerance), objective.on(samples, sample_weights)
     for _ in range(STEPS):
-        state, _ = fixed_point.step(state, objective, samples, sample_weights, tolerance)
+        state, _ = fixed_point.step(state, on, tolerance)
     return state.lowest, state.result
 
 

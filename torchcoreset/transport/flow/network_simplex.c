@@ -47,6 +47,7 @@ enum { KEEP_FROM = 256 }; /* samples a cell from which pairs keep more than one:
 enum { NEAR_FROM = 1 << 21 }; /* costs from which most scans see near points alone: with fewer, all are as fast read */
 enum { LANES = 8 };           /* near points of each sample; 16 are no faster */
 enum { FEWER = 4 };           /* all points are priced again once near ones give so many times fewer candidates */
+enum { FITS = 10 };           /* rounds, at most, in which a potential is fitted to cells: 3, 10 and 100 do about as well */
 enum { BLOCK = 64 };          /* pairs looked at together for whether a sample is among the cheapest of one */
 
 static const double FIRST = 1.0 / 64;  /* largest price at first: cost of the artificial arcs */
@@ -206,6 +207,30 @@ static void enter_home(Tree *t, Int s) {
     if (next != NOBODY) t->previous_inside[next] = s;
     t->first_inside[home] = s;
     see(t, s);
+}
+
+/* The same of all samples, before any has been seen. */
+VECTORISED static void enter_all_homes(Tree *t) {
+    Int n = t->n;
+    for (Int s = 0; s < t->k; s++) {
+        Int home = t->home[s], next = t->first_inside[home];
+        t->previous_inside[s] = NOBODY;
+        t->next_inside[s] = next;
+        if (next != NOBODY) t->previous_inside[next] = s;
+        t->first_inside[home] = s;
+        double *price = t->price + home * n, home_cost = t->home_cost[s];
+        const double *cost = t->cost + s * n;
+        Int *cheapest = t->cheapest + home * n;
+#if defined(__GNUC__)
+#pragma omp simd
+#endif
+        for (Int j = 0; j < n; j++) {
+            double its = cost[j] - home_cost;
+            int is_less = its < price[j];
+            price[j] = is_less ? its : price[j];
+            cheapest[j] = is_less ? s : cheapest[j];
+        }
+    }
 }
 
 static void leave_home(Tree *t, Int s) {
@@ -407,18 +432,33 @@ static void renew_near(Tree *t, Int s) {
     for (Int lane = 0; lane < LANES; lane++) near[lane] = (Near){cost[point[lane]], point[lane]};
 }
 
+VECTORISED static double least_listed(const double *cost, const Int *cols, const double *v, Int count) {
+    double found = INFINITY;
+#if defined(__GNUC__)
+#pragma omp simd reduction(min : found)
+#endif
+    for (Int e = 0; e < count; e++) {
+        double reduced = cost[e] - v[cols[e]];
+        found = reduced < found ? reduced : found;
+    }
+    return found;
+}
+
 /* Where a sample costs least outside its home, in c - v, of all points or of those near it: a point and the cost; NOBODY
 where its home is best. */
 static Int best_outside(Tree *t, Int s, int among_all, double *its_cost) {
     Int n = t->n, home = t->home[s], best = 0;
     const double *v = t->v;
-    double at_home = t->home_cost[s] - v[home], found = INFINITY;
+    double v_home = v[home], at_home = t->home_cost[s] - v_home, found = INFINITY;
     if (t->offsets) {
-        for (Int e = t->offsets[s]; e < t->offsets[s + 1]; e++) {
-            Int j = t->cols[e];
-            double reduced = t->cost[e] - v[j];
-            if (j != home && reduced < found) found = reduced, best = j, *its_cost = t->cost[e];
+        Int at = t->offsets[s], count = t->offsets[s + 1] - at;
+        t->v[home] = -INFINITY; /* infinitely far */
+        found = least_listed(t->cost + at, t->cols + at, v, count);
+        if (found < at_home) {
+            while (t->cost[at] - v[t->cols[at]] > found) at++;
+            best = t->cols[at], *its_cost = t->cost[at];
         }
+        t->v[home] = v_home;
     } else if (t->near) {
         const Near *near = t->near + s * LANES;
         if (among_all) renew_near(t, s);
@@ -539,6 +579,19 @@ VECTORISED static double largest_gain(const double *v, const double *price, Int 
     return found;
 }
 
+VECTORISED static int lower_potential(double *v, const double *price, double base, Int n) {
+    int falls = 0;
+#if defined(__GNUC__)
+#pragma omp simd reduction(| : falls)
+#endif
+    for (Int j = 0; j < n; j++) {
+        double its = base + price[j];
+        falls |= its < v[j];
+        v[j] = its < v[j] ? its : v[j];
+    }
+    return falls;
+}
+
 /* What a sample of cell i may gain elsewhere, at most. */
 static double bound_gain(const Tree *t, Int i) { return largest_gain(t->v, t->price + i * t->n, t->n) - t->v[i]; }
 
@@ -625,6 +678,16 @@ static void optimise_by_pairs(Tree *t) {
     }
 }
 
+/* Lower potentials until hardly a sample has a better place than its cell: shortest paths along the prices of pairs. Where
+some do, there need be none, and each round lowers some more. */
+static void fit_potential(Tree *t) {
+    int falls = 1;
+    for (Int round = 0; falls && round < FITS; round++) {
+        falls = 0;
+        for (Int i = 0; i < t->n; i++) falls |= lower_potential(t->v, t->price + i * t->n, t->v[i], t->n);
+    }
+}
+
 /* Mass on artificial arcs */
 static double left_over(const Tree *t) {
     double left = 0;
@@ -649,26 +712,26 @@ static void settle_potential(Tree *t) {
     }
 }
 
-VECTORISED static double largest_finite(const double *cost, Int n) {
-    double found = -INFINITY;
-#if defined(__GNUC__)
-#pragma omp simd reduction(max : found)
-#endif
-    for (Int j = 0; j < n; j++) {
-        double its = cost[j] < INFINITY ? cost[j] : -INFINITY;
-        found = its > found ? its : found;
-    }
-    return found;
-}
-
-static double largest_price(const Tree *t) {
+/* The largest price that is finite, or the largest difference of potentials if that is more; `most` (n) is written to. */
+VECTORISED static double largest_price(const Tree *t, double *most) {
+    Int n = t->n, rows = t->offsets ? 0 : t->k;
+    const double *cost = t->cost, *home_cost = t->home_cost;
     double largest = 0;
-    for (Int s = 0; s < t->k; s++) {
-        Int first = t->offsets ? t->offsets[s] : s * t->n, stop = t->offsets ? t->offsets[s + 1] : first + t->n;
-        double price = largest_finite(t->cost + first, stop - first) - t->home_cost[s];
-        if (price > largest) largest = price;
+    for (Int s = 0; s < t->k - rows; s++)
+        for (Int e = t->offsets[s]; e < t->offsets[s + 1]; e++)
+            if (cost[e] < INFINITY) largest = fmax(largest, cost[e] - home_cost[s]);
+    for (Int u = 0; u < n; u++) most[u] = 2 * fabs(t->v[u]);
+    for (Int s = 0; s < rows; s++, cost += n) {
+        double at_home = home_cost[s];
+#if defined(__GNUC__)
+#pragma omp simd
+#endif
+        for (Int j = 0; j < n; j++) {
+            double its = cost[j] < INFINITY ? cost[j] - at_home : 0;
+            most[j] = its > most[j] ? its : most[j];
+        }
     }
-    for (Int u = 0; u < t->n; u++) largest = fmax(largest, 2 * fabs(t->v[u]));
+    for (Int u = 0; u < n; u++) largest = fmax(largest, most[u]);
     return largest > 0 ? largest : 1;
 }
 
@@ -713,11 +776,11 @@ static char *allocate(Tree *t) {
 }
 
 /* See `network_simplex.py`. `home` (k) holds the cells at first, `home_mass` (k) the masses, and `home_cost` (k) the
-costs there; `v` (n) is the potential. On return they describe the plan, with `link` (n) and `link_mass` (n): cell u has
+costs there; `v` (n) is the potential, which may be one that `fits` these cells badly. On return they describe the plan, with `link` (n) and `link_mass` (n): cell u has
 `link_mass[u]` of sample `link[u]`, if that is not negative, beside the samples at home in it. Returns the number of
 pivots, or -1 where there is not enough memory. */
 EXPORT Int network_simplex(Int n, Int k, const double *cost, const Int *offsets, const Int *cols, const double *excess,
-                           double tolerance, Int *home, double *home_mass, double *home_cost, Int *link,
+                           double tolerance, Int fits, Int *home, double *home_mass, double *home_cost, Int *link,
                            double *link_mass, double *v) {
     Tree t = {0};
     t.n = n, t.k = k, t.cost = cost, t.offsets = offsets, t.cols = cols;
@@ -732,8 +795,9 @@ EXPORT Int network_simplex(Int n, Int k, const double *cost, const Int *offsets,
         forget_prices(&t, u);
     }
     for (Int pair = 0; t.kept && pair < n * n; pair++) t.count[pair] = 0, t.beyond[pair] = -INFINITY;
-    for (Int s = 0; t.price && s < k; s++) enter_home(&t, s);
-    double largest = largest_price(&t), dear = FIRST * largest;
+    if (t.price) enter_all_homes(&t);
+    if (t.price && fits) fit_potential(&t);
+    double largest = largest_price(&t, t.at_root), dear = FIRST * largest;
     memcpy(t.at_root, v, n * sizeof(double));
     t.depth[n] = 0;
     for (Int u = 0; u < n; u++) {
@@ -810,44 +874,55 @@ static Int write_plan(Int n, Int k, const double *cost, const Int *home, const d
     return entries;
 }
 
-/* Put samples (k) of masses `a` into the cells nearest in c - v. Returns the sum of the sizes of `excess` (n), the mass of
-the cells less the weights `b`. */
-static double fill_cells(Int n, Int k, const double *cost, const double *a, const double *b, const double *v, Int *cell,
-                         double *reduced, double *excess) {
+/* The mass of cells of samples (k) less the weights `b`, `excess` (n). Returns how much of it is in wrong cells. */
+static double weigh_cells(Int n, Int k, const double *a, const double *b, const Int *cell, double *excess) {
     double wrong = 0;
-    nearest_cells(n, k, cost, v, cell, reduced);
     memset(excess, 0, n * sizeof(double));
     for (Int s = 0; s < k; s++) excess[cell[s]] += a[s];
-    for (Int j = 0; j < n; j++) excess[j] -= b[j], wrong += fabs(excess[j]);
+    for (Int j = 0; j < n; j++) excess[j] -= b[j], wrong += fabs(excess[j]) / 2;
     return wrong;
 }
 
 /* Solve `count` problems of one shape, one after the other: on costs (count, k, n), for masses `a` (count, k) and weights
-`b` (count, n), from the cells at the potentials `v` (count, n), which come back as those of the plans, with mean b v = 0;
-or from those at zero, where less mass is in wrong cells.
+`b` (count, n), from the cells at the potentials `v` (count, n), which come back as those of the plans, with mean b v = 0.
+Where more of the mass than `many` is in wrong cells there, from those at zero, if less is; and where still more is, from
+`earlier` cells (count, k), those of plans of nearby points, if they are not NULL.
 
-Plans: `sizes` (count) entries each, one plan after the other in `rows`, `cols` and `masses` (count (k + n)); their costs
-`value` (count), and `wrong` (count), the largest error of the mass that a point receives. Cells of the potentials: the
-nearest point `cell`, c - v there, `reduced`, and c, `cell_cost` (count, k); masses `cell_mass` (count, n). Returns 0, or
--1 where there is not enough memory. */
+Plans: `pivots` (count); `sizes` (count) entries each, one plan after the other in `rows`, `cols` and `masses`
+(count (k + n)); their costs `value` (count), and `wrong` (count), the largest error of the mass that a point receives.
+Cells of the potentials: the nearest point `cell`, c - v there, `reduced`, and c, `cell_cost` (count, k); masses
+`cell_mass` (count, n). Returns 0, or -1 where there is not enough memory. */
 EXPORT Int solve_pairs(Int count, Int n, Int k, const double *cost, const double *a, const double *b, double tolerance,
-                       double *v, Int *sizes, Int *rows, Int *cols, double *masses, double *value, double *wrong,
-                       Int *cell, double *reduced, double *cell_cost, double *cell_mass) {
+                       double many, const Int *earlier, double *v, Int *pivots, Int *sizes, Int *rows, Int *cols,
+                       double *masses, double *value, double *wrong, Int *cell, double *reduced, double *cell_cost,
+                       double *cell_mass) {
     double *numbers = calloc(2 * k + 3 * n, sizeof(double));
     Int *indices = malloc((k + n) * sizeof(Int)), failed = !numbers || !indices;
     double *home_mass = numbers, *home_cost = home_mass + k, *link_mass = home_cost + k, *sums = link_mass + n;
     const double *zero = sums + n;
     Int *home = indices, *link = home + k;
     for (Int pair = 0; pair < count && !failed; pair++) {
-        double wrong_mass = fill_cells(n, k, cost, a, b, v, home, home_cost, sums);
-        if (memcmp(v, zero, n * sizeof(double)) &&
-            fill_cells(n, k, cost, a, b, zero, cell, reduced, cell_mass) < wrong_mass) {
-            memcpy(home, cell, k * sizeof(Int));
-            memcpy(sums, cell_mass, n * sizeof(double));
-            memset(v, 0, n * sizeof(double));
+        nearest_cells(n, k, cost, v, home, home_cost);
+        double wrong_mass = weigh_cells(n, k, a, b, home, sums);
+        if (wrong_mass > many && memcmp(v, zero, n * sizeof(double))) {
+            nearest_cells(n, k, cost, zero, cell, reduced);
+            double at_zero = weigh_cells(n, k, a, b, cell, cell_mass);
+            if (at_zero < wrong_mass) {
+                wrong_mass = at_zero;
+                memcpy(home, cell, k * sizeof(Int));
+                memcpy(sums, cell_mass, n * sizeof(double));
+                memset(v, 0, n * sizeof(double));
+            }
+        }
+        int fits = earlier && wrong_mass > many;
+        if (fits) {
+            memcpy(home, earlier, k * sizeof(Int));
+            weigh_cells(n, k, a, b, home, sums);
         }
         for (Int s = 0; s < k; s++) home_cost[s] = cost[s * n + home[s]], home_mass[s] = a[s];
-        failed = network_simplex(n, k, cost, NULL, NULL, sums, tolerance, home, home_mass, home_cost, link, link_mass, v) < 0;
+        pivots[pair] = network_simplex(n, k, cost, NULL, NULL, sums, tolerance, fits, home, home_mass, home_cost, link,
+                                       link_mass, v);
+        failed = pivots[pair] < 0;
         if (failed) break;
         sizes[pair] = write_plan(n, k, cost, home, home_mass, home_cost, link, link_mass, rows, cols, masses, sums, value);
         double mean = 0;
@@ -860,7 +935,8 @@ EXPORT Int solve_pairs(Int count, Int n, Int k, const double *cost, const double
             cell_mass[cell[s]] += a[s];
         }
         rows += sizes[pair], cols += sizes[pair], masses += sizes[pair], value++, wrong++;
-        cost += k * n, a += k, b += n, v += n, cell += k, reduced += k, cell_cost += k, cell_mass += n;
+        cost += k * n, a += k, b += n, v += n, earlier += earlier ? k : 0;
+        cell += k, reduced += k, cell_cost += k, cell_mass += n;
     }
     free(numbers);
     free(indices);

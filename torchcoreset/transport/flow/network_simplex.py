@@ -20,10 +20,11 @@ from ..compiled import call, function
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+MANY_WRONG = 0.05  # of all mass, in wrong cells of a potential, beyond which those of an earlier plan are mostly nearer
 MASS_TOLERANCE = 1e-12  # mean point weights: mass below it is rounding, and not moved
 ARGUMENTS = {
-    "network_simplex": "nn" + 4 * "*" + "x" + 6 * "*" + ">n",
-    "solve_pairs": "nnn" + 3 * "*" + "x" + 11 * "*" + ">n",
+    "network_simplex": "nn" + 4 * "*" + "xn" + 6 * "*" + ">n",
+    "solve_pairs": "nnn" + 3 * "*" + "xx" + 13 * "*" + ">n",
     "nearest_cells": "nn" + 4 * "*",
     "cheapest_moves": "nn**nn***",
 }
@@ -72,7 +73,7 @@ def balance(cost: Floats | CandidateArcs, cell: Ints, mass: Floats, excess: Floa
     home, home_mass, potential = _ints(cell).copy(), _floats(mass).copy(), _floats(v).copy()
     link, link_mass = np.empty(n, dtype=np.int64), np.empty(n)
     pivots = _call(
-        "network_simplex", n, k, costs, offsets, cols, _floats(excess), MASS_TOLERANCE / n,
+        "network_simplex", n, k, costs, offsets, cols, _floats(excess), MASS_TOLERANCE / n, False,
         home, home_mass, home_cost, link, link_mass, potential,
     )  # fmt: skip
     if pivots < 0:
@@ -97,6 +98,7 @@ def nearest_cells(cost: Floats, v: Floats) -> tuple[Ints, Floats]:
 class SolvedPairs:
     """Plans and potentials of B problems of one shape, on the costs of all pairs of k samples and n points."""
 
+    pivots: Ints  # (B,)
     sizes: Ints  # (B,) entries of each plan; samples, points and masses of all, one plan after the other:
     rows: Ints
     cols: Ints
@@ -111,33 +113,32 @@ class SolvedPairs:
     cell_mass: Floats  # (B, n)
 
 
-def solve_pairs(cost: Floats, a: Floats, b: Floats, v: Floats) -> SolvedPairs:
-    """Solve B problems, one after the other in one call, from the cells of potentials v.
+def solve_pairs(cost: Floats, a: Floats, b: Floats, v: Floats, earlier: Ints | None = None) -> SolvedPairs:
+    """Solve B problems, one after the other in one call, from the cells of potentials v, or from earlier cells.
 
     Args:
         cost: (B, k, n) of the samples at all points.
         a, b: (B, k) and (B, n) masses of samples and points, each row of sum 1.
         v: (B, n) potentials to start from.
+            Zero is taken where less mass is in wrong cells there.
+        earlier: (B, k) cells of plans of nearby points, to start from where more than MANY_WRONG is in wrong ones.
     """
     count, k, n = cost.shape
     most, potential = count * (k + n), _floats(v).copy()
-    sizes, rows, cols, mass = (
-        np.empty(count, np.int64),
-        np.empty(most, np.int64),
-        np.empty(most, np.int64),
-        np.empty(most),
-    )
+    pivots, sizes = np.empty(count, np.int64), np.empty(count, np.int64)
+    rows, cols = np.empty(most, np.int64), np.empty(most, np.int64)
     mass, value, wrong, cell_mass = np.empty(most), np.empty(count), np.empty(count), np.empty((count, n))
     cell, reduced, cell_cost = np.empty((count, k), np.int64), np.empty((count, k)), np.empty((count, k))
     failed = _call(
-        "solve_pairs", count, n, k, _floats(cost), _floats(a), _floats(b), MASS_TOLERANCE / n, potential,
-        sizes, rows, cols, mass, value, wrong, cell, reduced, cell_cost, cell_mass,
+        "solve_pairs", count, n, k, _floats(cost), _floats(a), _floats(b), MASS_TOLERANCE / n, MANY_WRONG,
+        None if earlier is None else _ints(earlier), potential,
+        pivots, sizes, rows, cols, mass, value, wrong, cell, reduced, cell_cost, cell_mass,
     )  # fmt: skip
     if failed:
         raise MemoryError(f"no memory to balance {k} samples among {n} cells")
     used = int(sizes.sum())
     entries = rows[:used], cols[:used], mass[:used]
-    return SolvedPairs(sizes, *entries, value, wrong, potential, cell, reduced, cell_cost, cell_mass)
+    return SolvedPairs(pivots, sizes, *entries, value, wrong, potential, cell, reduced, cell_cost, cell_mass)
 
 
 class CheapestMoves:

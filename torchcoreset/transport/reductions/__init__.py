@@ -6,10 +6,10 @@ Points of weight zero are left out (`support`), equal samples become one (`repea
 
 from .coincident import Places, median_spread, near_places, places_of
 from .groups import Group, far_groups, group_problem
-from .repeated import FEWEST, Repeats, repeats_of
+from .repeated import FEWEST, Distinct, distinct, repeats_of
 from .support import c_transform, extend, restrict
 
 __all__ = [
-    "FEWEST", "Group", "Places", "Repeats", "c_transform", "extend", "far_groups", "group_problem", "median_spread",
-    "near_places", "places_of", "repeats_of", "restrict",
+    "FEWEST", "Distinct", "Group", "Places", "c_transform", "distinct", "extend", "far_groups", "group_problem",
+    "median_spread", "near_places", "places_of", "repeats_of", "restrict",
 ]  # fmt: skip

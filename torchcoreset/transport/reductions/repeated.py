@@ -79,6 +79,30 @@ class Repeats:
         return sums[self.of] * share[:, None]
 
 
+@dataclass(frozen=True)
+class Distinct:
+    """A problem, and that of its distinct samples, which is solved in its place."""
+
+    problem: Problem
+    merged: Problem
+    repeats: Repeats | None  # None where both are the same
+
+    def with_points(self, x: Tensor, largest: float) -> Distinct:
+        """The same with other points (n, d), where the largest number is of this size."""
+        problem = self.problem.with_points(x, largest)
+        return Distinct(problem, problem if self.repeats is None else self.merged.with_points(x, largest), self.repeats)
+
+    def expanded(self, found: Transport) -> Transport:
+        """The result for all samples."""
+        return found if self.repeats is None else self.repeats.expanded(found, self.problem)
+
+
+def distinct(problem: Problem) -> Distinct:
+    """The problem of distinct samples, if all are here and merging them gains enough."""
+    repeats = repeats_of(problem.y) if len(problem.y) == problem.count else None
+    return Distinct(problem, problem if repeats is None else repeats.merged(problem), repeats)
+
+
 def repeats_of(y: Tensor) -> Repeats | None:
     """Which samples (m, d), float32 or float64, are equal; None where merging them would gain little."""
     m = len(y)

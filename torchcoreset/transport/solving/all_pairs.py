@@ -12,11 +12,10 @@ import torch
 from torch import Tensor
 
 from .. import dual
-from ..direct import balance_all, cells_and_excess
-from ..flow import balance
+from ..direct import balance_all, plans_of
+from ..flow import Floats, nearest_cells, solve_pairs
 from ..passes import unresolved
 from ..problem import Problem
-from ..result import Coupling
 from .balance import balance_boundary, takes_lists
 from .limits import differences_are_cheap, may_hold_all_pairs
 from .state import ROUNDED, SolveState, plan_cost
@@ -65,40 +64,39 @@ def line_potential(problem: Problem) -> Tensor | None:
 def balance_all_pairs(state: SolveState, guess: Tensor | None = None) -> bool:
     """Balance all samples on the costs of all pairs, from the cells of a potential; whether the bounds meet.
 
-    From those of zero if less mass is in wrong cells there: where points moved far, one cell may hold nearly all.
-    However high its semi-dual, such a start takes 2 to 40 times as long (measured: clusters, heavy tails).
+    Where points moved far, one cell of it may hold nearly all, and however high its semi-dual, such a start takes 2 to
+    40 times as long (measured: clusters, heavy tails). Then the flow starts from the cells of an earlier plan; without
+    one from those of zero, if less mass is in wrong cells there.
     """
     problem, device = state.problem, state.problem.b.device
-    a, b = problem.a.cpu().numpy(), problem.b.cpu().numpy()
-    v = np.zeros(len(b))
-    is_float64 = problem.x.dtype == torch.float64
-    by_differences = is_float64 and differences_are_cheap(len(b), *problem.y.shape)
-    exact = problem.cost.pairwise_exact(problem.y, problem.x) if by_differences else None
-    costs = (state.engine.costs() if exact is None else exact).cpu().numpy()
-    cell, excess = cells_and_excess(costs, v, a, b)
-    if guess is not None:
-        other = guess.cpu().numpy()
-        other_cell, other_excess = cells_and_excess(costs, other, a, b)
-        if np.abs(other_excess).sum() <= np.abs(excess).sum():
-            v, cell, excess = other, other_cell, other_excess
-    if by_differences:
+    a, b = problem.a.cpu().numpy()[None], problem.b.cpu().numpy()[None]
+    v = np.zeros_like(b) if guess is None else guess.cpu().numpy()[None]
+    earlier = None if state.earlier is None else state.earlier.cpu().numpy()[None]
+    is_float64, (n, d) = problem.x.dtype == torch.float64, problem.x.shape
+    if is_float64 and differences_are_cheap(n, problem.count, d):
+        costs = exact_costs(problem)
         state.engine.meter.spent += 1
-        found = balance_all(costs[None], a[None], b[None], v[None], problem.cost.roundoffs(problem.x.shape[1]))
-        state.keep_plan(next(found.plans(device)), float(found.found.value[0]))
-        state.keep(found.only_cells(device))
+        direct = balance_all(costs, a, b, v, problem.cost.roundoffs(d), earlier)
+        state.keep_plan(next(plans_of(direct.found, device)), float(direct.found.value[0]))
+        state.keep(direct.only_cells(device))
         return state.gap <= state.tolerance
+    costs = state.engine.costs().cpu().numpy()[None]
     if is_float64:
-        mean = float(a @ costs[np.arange(len(a)), cell])
+        cell, _ = nearest_cells(costs[0], v[0])
+        mean = float(a[0] @ costs[0][np.arange(problem.count), cell])
         if unresolved(problem, min(mean, state.value), ROUNDED * state.tolerance):
-            costs = problem.cost.pairwise_exact(problem.y, problem.x).cpu().numpy()
-            cell, excess = cells_and_excess(costs, v, a, b)
-    balanced = balance(costs, cell, a, excess, v)
-    rows, cols, mass = balanced.rows, balanced.cols, balanced.mass
-    entries = [torch.from_numpy(array).to(device) for array in (rows, cols, mass)]
-    plan = Coupling(entries[0], entries[1], entries[2], costs.shape)
+            costs = exact_costs(problem)
+    found = solve_pairs(costs, a, b, v, earlier)
+    plan = next(plans_of(found, device))
     state.keep_plan(plan, plan_cost(state.engine, plan))
-    state.evaluate(torch.from_numpy(balanced.potential - b @ balanced.potential).to(device))
+    state.evaluate(torch.from_numpy(found.potential[0]).to(device))
     return state.gap <= state.tolerance
+
+
+def exact_costs(problem: Problem) -> Floats:
+    """Costs (1, m, n) of all pairs from differences in float64."""
+    costs: Floats = problem.cost.pairwise_exact(problem.y, problem.x).cpu().numpy()[None]
+    return costs
 
 
 def solve_along_lists(state: SolveState, start: Tensor) -> bool:

@@ -82,6 +82,11 @@ def is_for_one_rank(shape: tuple[int, int, int]) -> bool:
     return n * m <= FEW_PAIRS and m * d <= FEW_NUMBERS
 
 
+def may_start_from_cells(m: int, n: int) -> bool:
+    """Whether m samples and n points can take a flow on all pairs, which alone starts from cells of an earlier plan."""
+    return n * m <= WARM_PAIRS
+
+
 def differences_are_cheap(n: int, m: int, d: int) -> bool:
     """Whether the costs of all pairs take next to no time from differences."""
     return n * m * d <= DIFFERENCES

@@ -19,7 +19,7 @@ from .approach import REST, ascend
 from .limits import FEWEST_STEPS, may_hold_all_pairs, prefers_flow
 from .rounds import balance_from_few, balance_in_rounds
 from .state import SolveState, marginal_error
-from .wrong_mass import LOST_ERROR, error_of, few_are_wrong, flow_error, is_far
+from .wrong_mass import few_are_wrong, is_far, starts_by_flow
 
 LEFT_ERROR = 0.01  # mass in wrong cells after all corrections, above which all samples are balanced, if there is room
 # Tolerances by which the dual may stay below its predicted maximum, where a curvature would have to be made first: the
@@ -31,7 +31,7 @@ LEFT = 1.0
 def find_transport(state: SolveState, start: Tensor | None) -> Transport:
     """Ascend and balance until the bounds meet, which a direct solve may have made them do already."""
     by_flow = prefers_flow(state)
-    if state.gap > state.tolerance and by_flow and flow_error(state.problem) < error_of(state, start) <= LOST_ERROR:
+    if state.gap > state.tolerance and by_flow and starts_by_flow(state, start):
         balance_all_pairs(state, start)
     if state.gap > state.tolerance:
         left = math.inf if by_flow else REST if start is None else LEFT

@@ -37,8 +37,9 @@ class Settings:
 class SolveState:
     """One solve: what is asked for, the engine, and the best bounds found so far."""
 
-    def __init__(self, problem: Problem, settings: Settings) -> None:
+    def __init__(self, problem: Problem, settings: Settings, earlier: Tensor | None = None) -> None:
         self.problem, self.settings = problem, settings
+        self.earlier = earlier  # (m,) the point to which an earlier plan of nearby points sent each sample
         self.tolerance, self.exact = settings.tolerance, settings.exact
         self.max_steps, self.accept_near_optimal = settings.max_steps, settings.accept_near_optimal
         self.engine = make_engine(problem, settings.engine)

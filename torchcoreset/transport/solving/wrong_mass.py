@@ -44,16 +44,18 @@ def start_error(state: SolveState) -> float:
     return math.inf if state.first is None else marginal_error(state.first, state.problem)
 
 
-def error_of(state: SolveState, start: Tensor | None) -> float:
-    """Mass in wrong cells of a potential to start from, or of zero where that is lost; infinite without one."""
-    if start is None or start_error(state) <= LOST_ERROR:
-        return start_error(state)
-    return marginal_error(state.evaluate(state.zero), state.problem)
+def starts_by_flow(state: SolveState, start: Tensor | None) -> bool:
+    """Whether a flow on all pairs is made from a potential at once: it is neither near nor lost, and nor is zero then.
 
-
-def flow_error(problem: Problem) -> float:
-    """The same above which a flow on all pairs is made from a start at once."""
-    return near_error(problem) if has_few_pairs(problem) else FAILED_ERROR
+    With the cells of an earlier plan none is lost.
+    """
+    problem, error = state.problem, start_error(state)
+    least = near_error(problem) if has_few_pairs(problem) else FAILED_ERROR
+    if state.earlier is not None:
+        return error > least
+    if start is not None and error > LOST_ERROR:
+        error = marginal_error(state.evaluate(state.zero), problem)
+    return least < error <= LOST_ERROR
 
 
 def near_error(problem: Problem) -> float:
