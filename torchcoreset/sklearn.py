@@ -51,7 +51,7 @@ class WassersteinCoreset(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         trim: share of the rows, by weight, that `fit` leaves unmatched, in [0, 1).
         init: the start of `fit`: "annealed", "random" or "kmeans++".
         max_iter: most steps of `fit`.
-        tol: `fit` has converged when five steps change the value by less than half of this, relatively.
+        tol: `fit` has converged when the value changes by no more than this, relatively; as in `build_coreset`.
         learning_rate: of `partial_fit`; batch k moves points by learning_rate / sqrt(k) of the way to the means of
             their cells (p = 2), in (0, 1].
         random_state: int, `numpy.random.RandomState` or None, as everywhere in scikit-learn.

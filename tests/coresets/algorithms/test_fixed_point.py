@@ -13,6 +13,8 @@ import torchcoreset as tc
 from tests.benchmarks.problems import separated
 from tests.data import normal
 from torchcoreset.coresets.algorithms import Objective, fixed_point
+from torchcoreset.coresets.algorithms.descend import settled
+from torchcoreset.coresets.history import Step
 from torchcoreset.transport import direct
 from torchcoreset.transport.flow import SolvedPairs
 
@@ -141,3 +143,22 @@ def test_a_step_starts_from_the_cells_of_the_last_plan(kind: str, monkeypatch: p
     without = tc.build_coreset(y, 20, restarts=1).transport.value
     assert value == pytest.approx(without, rel=1e-3)
     assert pivots[0] < 0.75 * pivots[1]
+
+
+@pytest.mark.parametrize(("values", "settles"), [
+    ([5, 4, 3, 2, 1.5], False),
+    ([2, 1.1, 1.01, 1.001], False),  # the last fall is too long
+    ([2, 1.1, 1.00101, 1.001004, 1.001002], True),
+    ([2, 1.001009, 1.001006, 1.001003], False),  # not half of the one before
+    ([2, 1.1, 1.00101, 1.001006, 1.001007], False),  # it has risen
+    ([2, 1, 1, 1], True),
+    ([2, 1.0005, 1.0004, 1.0003, 1.0002, 1.0001, 1], True),
+    ([2, 1.0006, 1.0004, 1.0003, 1.0002, 1.0001, 1], False),
+    ([1, 0], True),
+    ([], False),
+])  # fmt: skip
+def test_a_value_settles(values: list[float], settles: bool) -> None:
+    history = [Step(i, value, value, 0.0, 100, 0.0) for i, value in enumerate(values)]
+    assert settled(history, 1e-3, 1e-3) == settles
+    if len(values) > 1 and values[-1] > 0:
+        assert not settled([*history[:-1], dataclasses.replace(history[-1], samples=99)], 1e-3, 1e-3)

@@ -144,9 +144,10 @@ def build_coreset(
             uniformly. Of an iterator or a loader without a length the next max(100000, 200 n) rows are held,
             which are its head: shuffle what is sorted, or give the loader a length.
         steps: most steps from the start on, which counts none; None for 300 (fixed_point, gradient) or 1000 (sgd).
-        tolerance: the run has converged when five steps change the value by less than half of this, relatively; in
-            [0, 1). Transports aim at a tenth of this in the end, where three tenths do, and at more while the value
-            still falls; the one that is returned is solved to all of it.
+        tolerance: the run has converged when five steps change the value by less than half of this, relatively, or one
+            does by less than a twentieth and the last three have each halved the change; in [0, 1). Transports aim at a
+            tenth of this in the end, where three tenths do, and at more while the value still falls; the one that is
+            returned is solved to all of it.
         batch_size: samples a step of "sgd"; None for 50 a point. Small batches are as right as large ones.
         rate: length of the first step of "sgd", relative to the size of a cell.
         optimizer: for "gradient": from a list of parameters to an optimizer, such as
