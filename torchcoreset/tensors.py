@@ -249,23 +249,28 @@ def normalised(weights: Any, count: int, name: str, device: torch.device | None 
     Raises:
         TypeError, ValueError: no numbers, of another shape, negative, NaN or infinite, or all zero.
     """
+    return shares(weights, count, name, device)[0]
+
+
+def shares(weights: Any, count: int, name: str, device: torch.device | None = None) -> tuple[Tensor, bool]:
+    """Weights as by `normalised`, and whether all are equal."""
     if weights is None:
-        return torch.full((count,), 1 / count, dtype=torch.float64, device=device)
+        return torch.full((count,), 1 / count, dtype=torch.float64, device=device), True
     w = real_tensor(weights, name)
     if w.shape != (count,):
         raise ValueError(f"{name}: got shape {tuple(w.shape)}; expected ({count},), one weight for each row.")
     w = w.to(device=device or torch.device("cpu"), dtype=torch.float64)
-    least, peak = torch.aminmax(w)  # both are NaN if one is
-    if not (float(least) >= 0 and float(peak) < math.inf):
+    least, peak = map(float, torch.aminmax(w))  # both are NaN if one is
+    if not (least >= 0 and peak < math.inf):
         bad = (~torch.isfinite(w) | (w < 0)).nonzero()[:, 0].tolist()
         raise ValueError(
             f"{name}: {len(bad)} of {count} weights are negative, NaN or infinite, the first is {float(w[bad[0]]):g} "
             f"at row {bad[0]}; expected finite weights >= 0."
         )
-    if not float(peak) > 0:
+    if not peak > 0:
         raise ValueError(f"{name}: all {count} weights are zero; expected a positive sum.")
     w = w / peak  # so that neither huge nor tiny weights overflow the sum
-    return w / w.sum()
+    return w.div_(w.sum()), least == peak
 
 
 def described(value: Any, /, *parts: str, **formats: str) -> str:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 import torchcoreset as tc
 from tests.data import normal
+from torchcoreset.losses import envelope
 from torchcoreset.testing import DISCRETE_PROBLEMS, LINE_PROBLEMS
 
 every_power = pytest.mark.parametrize("p", [1, 1.5, 2, 3])
@@ -90,6 +91,13 @@ def test_only_what_is_asked_for_gets_a_gradient(argument: int) -> None:
     tensors[argument].requires_grad_()
     value(*tensors, 1).backward()
     assert [t.grad is not None for t in tensors] == [i == argument for i in range(4)]
+
+
+def test_what_is_not_asked_for_is_not_computed(monkeypatch) -> None:
+    x, y, b, a = inputs()
+    monkeypatch.setattr(envelope, "weight_gradient", None)  # a call would raise
+    value(x, y, b.detach(), a.detach(), 1).backward()
+    assert x.grad is not None
 
 
 def test_gradients_have_the_type_of_what_they_belong_to() -> None:

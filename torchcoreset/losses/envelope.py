@@ -144,12 +144,13 @@ def envelope_gradients(
     inputs = (points, samples, point_weights, sample_weights)
     with solver_modes():
         in_points, in_samples, *in_weights = call.solved.derivatives(inputs, needed)
+    unions = (None, call.solved.union)
     grads = (
         in_points,
         in_samples,
-        *(
-            None if grad is None or weights is None else weight_gradient(grad, weights, union)
-            for grad, weights, union in zip(in_weights, inputs[2:], (None, call.solved.union), strict=True)
+        *(  # which few ask for: they take a tenth of a small online step (measured)
+            weight_gradient(grad, weights, union) if wanted and grad is not None and weights is not None else None
+            for grad, weights, union, wanted in zip(in_weights, inputs[2:], unions, needed[2:], strict=True)
         ),
     )
     return tuple(

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ..deterministic import column_medians
 from ..errors import warn_user
-from ..tensors import RESOLVED, check_finite, float_tensor, holds, normalised, span
+from ..tensors import RESOLVED, check_finite, float_tensor, holds, normalised, shares, span
 from .compiled import TYPES, call, function
 from .costs import Cost, as_cost
 from .marginals import Marginals, as_marginals, is_choice
@@ -101,7 +101,7 @@ class Problem:
         """The weight of each sample; None if they differ."""
         return 1 / self.count if self.equal else None
 
-    @property
+    @cached_property
     def concentration(self) -> float:
         """Sum of the squares of the sample weights."""
         return float(self.a @ self.a)
@@ -144,8 +144,7 @@ def make_problem(
     largest = max(check_finite(x, "points"), check_finite(y, "samples"))
     marginals = as_marginals(point_weights, len(x), "point_weights", trim, x.device)
     b = normalised(None if is_choice(point_weights) else point_weights, len(x), "point_weights", x.device)
-    a = normalised(sample_weights, len(y), "sample_weights", x.device)
-    equal = sample_weights is None or bool((a == a[0]).all())
+    a, equal = shares(sample_weights, len(y), "sample_weights", x.device)
     warn_if_too_coarse(x, y)
     problem = place(x, b, y, a, cost, equal=equal, largest=largest, dtype=dtype)
     return problem if marginals is None else replace(problem, marginals=marginals)
