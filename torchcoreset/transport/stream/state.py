@@ -91,6 +91,11 @@ class StreamState:
         return Counters.from_tensor(self.counters)
 
     @cached_property
+    def cost(self) -> Cost:
+        """The cost that the potential is of, which never changes."""
+        return EuclideanPower(self.numbers.p)
+
+    @cached_property
     def solver(self) -> Callable[[Tensor], Tensor]:
         """Solves with the curvature: a function of the curvature alone, so that a copy goes on bit by bit."""
         factor = Factorised(self.curvature, 1.0, LEAST_DEGREE * self.curvature.diagonal())
@@ -114,5 +119,5 @@ class StreamState:
             and self.curvature.shape == self.coupling.shape == (n, n)
             and self.pull.shape == points.shape
             and len(Counters._fields) - len(Counters._field_defaults) <= len(self.counters) <= len(Counters._fields)
-            and EuclideanPower(self.numbers.p) == cost
+            and self.cost == cost
         )

@@ -23,7 +23,6 @@ import math
 import torch
 from torch import Tensor
 
-from ..costs import as_cost
 from ..dual import UNDECIDED, coarse_potential, eps_scaling
 from ..passes import Engine
 from ..problem import Problem
@@ -204,7 +203,7 @@ def _renewed(running: StreamState, now: Counters, renewal: Smoothed, mass: Tenso
         renewed=now.age,
         atoms=renewal.atoms,
     )
-    coupling, pull = boundaries_of(curvature, running.potential, running.anchor, as_cost(now.p))
+    coupling, pull = boundaries_of(curvature, running.potential, running.anchor, running.cost)
     return running.changed(curvature=curvature, coupling=coupling, pull=pull), now
 
 

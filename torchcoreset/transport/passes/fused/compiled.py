@@ -34,7 +34,7 @@ ARGUMENTS = {
     "moments": "nnnnnxn" + 8 * "*" + ">x",
     "lists": "nnnnnn" + 11 * "*" + ">n",
     "costs": "nnnnn" + 8 * "*",
-    "assigned": "nnnnn" + 11 * "*",
+    "assigned": "nnnnnn" + 11 * "*",
     "several_nearest": "nnnn" + 10 * "*",
     "renewed": "nnnnx" + 9 * "*" + ">n",
 }
@@ -160,16 +160,16 @@ class CompiledEngine(FusedEngine):
         problem, (n, d) = self.problem, self.problem.x.shape
         x, y, a, v = problem.x.contiguous(), problem.y.contiguous(), problem.a.contiguous(), v.contiguous()
         y2 = self._y2 if self._root else y
-        cell, transform = torch.empty(len(y), dtype=torch.int64, device=y.device), torch.empty_like(a)
+        m, weights = y.shape[0], None if problem.equal else a
+        cell, transform = a.new_empty(m, dtype=torch.int64), torch.empty_like(a)
         compiled = function(f"assigned_{TYPES[x.dtype]}_{widest()}", ARGUMENTS["assigned"])
 
         def work(part: slice) -> tuple[Tensor, Tensor, Tensor]:
             mass, gradient, moments = a.new_empty(n), a.new_empty(n, d), a.new_empty(2)
-            weights = None if problem.equal else a[part]
             room = x.new_empty((n + POINTS) * (d + 2) + d * BLOCK)
             call(
-                compiled, n, len(cell[part]), d, self._root, problem.count,
-                x, v, y[part], y2[part], weights, room, cell[part], transform[part], mass, gradient, moments,
+                compiled, n, part.start, min(part.stop, m), d, self._root, problem.count,
+                x, v, y, y2, weights, room, cell, transform, mass, gradient, moments,
             )  # fmt: skip
             return mass, gradient, moments
 
