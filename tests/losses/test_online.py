@@ -339,6 +339,20 @@ def test_another_power_or_a_spoilt_potential_begins_anew(trained) -> None:
     loss.potential = torch.full_like(loss.potential, math.nan)
     assert loss(x, normal(16, 2)).isfinite()
     assert loss.last.batches == 1
+    loss.origin = torch.zeros(1)  # of samples with one column
+    assert loss(x, normal(16, 2)).isfinite()
+    assert loss.last.batches == 1
+
+
+def test_a_state_may_be_of_any_dtype_and_layout(trained) -> None:
+    loss, x = trained
+    twin = copy.deepcopy(loss)
+    for name, tensor in state(loss).items():
+        rows = tensor.float().double()
+        setattr(twin, name, rows)
+        setattr(loss, name, tensor.float() if name != "anchor" else rows.t().contiguous().t())
+    for seed in range(3):
+        assert loss(x, normal(16, 2, seed=seed)).item() == twin(x, normal(16, 2, seed=seed)).item()
 
 
 @pytest.mark.parametrize("name", ["curvature", "coupling", "pull"])
@@ -434,6 +448,15 @@ def test_a_state_that_is_written_to_is_read_again(trained) -> None:
         loss.state_dict()[name].copy_(tensor)
     assert loss(x, y).item() == twin(x, y).item()
     assert_same_state(state(loss), state(twin))
+
+
+def test_a_state_that_is_read_within_a_transform_stays_plain(trained) -> None:
+    loss, x = trained
+    loss.load_state_dict(state(loss))
+    twin, x, y = copy.deepcopy(loss), x.clone().requires_grad_(), normal(16, 2, seed=60)
+    gradient = torch.func.grad(loss)(x.detach(), y)
+    assert torch.equal(gradient, torch.autograd.grad(twin(x, y), x)[0])
+    assert_same_state(state(copy.deepcopy(loss)), state(twin))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

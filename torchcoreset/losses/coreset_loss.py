@@ -226,7 +226,7 @@ class CoresetLoss(nn.Module):
 
     def _follow(self, settings: OnlineSettings, points: Any, *inputs: Any) -> Tensor:
         """The value of a batch of a stream; in training mode the batch updates the state."""
-        value, found = stream_value(settings, self._memory_of_stream(points), points, *inputs)
+        value, found = stream_value(settings, lambda: self._memory_of_stream(points), points, *inputs)
         kept = self.__dict__  # a module's attributes take longer to set: 15 of them as long as the batch
         kept["last"] = found.transport
         if self.training:
@@ -236,13 +236,15 @@ class CoresetLoss(nn.Module):
         return value
 
     def _memory_of_stream(self, points: Any) -> Memory | None:
-        """The state of the stream on the device of the points, read again if its tensors were replaced or changed."""
+        """The state of the stream on the device of the points, read again if its tensors were replaced or changed.
+
+        Called in the modes of a solver.
+        """
         if not self.potential.numel():
             return None
         device = points.device if isinstance(points, Tensor) else self.potential.device
         if self._stream is None or self.potential.device != device or not self._stream.is_in(self.__dict__):
-            with solver_modes():
-                tensors = {name: _usable(self.__dict__[name], device) for name in MEMORY_DIMENSIONS}
+            tensors = {name: _usable(self.__dict__[name], device) for name in MEMORY_DIMENSIONS}
             self.__dict__.update(tensors)
             self._stream = MemoryBuffers(Memory.from_tensors(tensors))
         return self._stream.memory
@@ -365,8 +367,8 @@ def _shape_of_potential(points: Any, samples: Any) -> tuple[int, ...]:
 
 
 def _usable(tensor: Tensor, device: torch.device) -> Tensor:
-    """The tensor on a device; an inference tensor is cloned, because it has no version counter."""
-    tensor = tensor.to(device)
+    """The tensor on a device, float64 and contiguous; of an inference tensor a clone, which has a version counter."""
+    tensor = tensor.to(device, torch.float64).contiguous()
     return tensor.clone() if tensor.is_inference() else tensor
 
 

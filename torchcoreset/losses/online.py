@@ -9,7 +9,7 @@ D(v).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,9 +76,17 @@ def _in_samples(inputs: Inputs, found: Followed, a: Tensor, cost: Cost) -> Tenso
 
 
 def stream_value(
-    settings: OnlineSettings, memory: Memory | None, points: Any, samples: Any, point_weights: Any, sample_weights: Any
+    settings: OnlineSettings,
+    read: Callable[[], Memory | None],
+    points: Any,
+    samples: Any,
+    point_weights: Any,
+    sample_weights: Any,
 ) -> tuple[Tensor, Followed]:
     """The semi-dual of a batch at the running potential, with its gradients, and the state after the batch.
+
+    `read` returns the state before it. It is called outside of autograd: what a transform of torch.func makes is a
+    wrapper, which has no address.
 
     The gradients are those of the value with the potential held fixed. They neglect only the change of the potential,
     whose contribution vanishes at the optimal potential (envelope theorem).
@@ -91,6 +99,7 @@ def stream_value(
         inputs = (x, y, b, a)
 
     def solve_now(x: Tensor, y: Tensor, point_weights: Tensor | None, sample_weights: Tensor | None) -> Solved:
+        memory = read()
         problem, seen = problem_on(
             ranks, CALL, x, y, settings.p, point_weights, sample_weights,
             lambda problem: see(memory, problem, x, y, settings.engine), settings=agreed,

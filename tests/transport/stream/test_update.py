@@ -181,6 +181,8 @@ def test_chi_square_is_a_standard_normal_of_independent_masses_and_large_of_othe
 def test_the_worth_of_a_batch() -> None:
     x, y = normal(2, 1), normal(4, 1)
     assert effective_size(make_problem(x, y)) == 4
+    assert effective_size(make_problem(x, y, 2, None, torch.full((4,), 1e-12))) == 4
+    assert not make_problem(x, y, 2, None, torch.tensor([1.0, 1.0, 1.0, 1.0 + 1e-6])).equal
     assert effective_size(make_problem(x, y, 2, None, torch.tensor([1.0, 1.0, 0.0, 0.0]))) == pytest.approx(2)
     assert math.isfinite(effective_size(make_problem(x, y, 2, None, torch.tensor([1.0, 0.0, 0.0, 0.0]))))
 
@@ -195,3 +197,11 @@ def test_boundaries_move_alike_wherever_the_points_lie(p: float) -> None:
     here = boundary_drift(*boundaries_of(curvature, v, x, as_cost(p)), x, dx)
     far = boundary_drift(*boundaries_of(curvature, v, x + 1e6, as_cost(p)), x + 1e6, dx)
     torch.testing.assert_close(far, here, rtol=0, atol=1e-6 * float(here.abs().max()))
+
+
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (10, 5), (19, 7), (300, 2)])
+def test_a_drift_of_boundaries_is_a_sum_over_pairs(n: int, d: int) -> None:
+    coupling, across, x, dx = normal(n, n).t(), normal(n, d, seed=1), normal(n, d, seed=2), normal(n, d, seed=3)
+    between = ((x - x[:, None]) * dx[:, None]).sum(2)  # <x_i - x_j, dx_j> of row j and column i
+    expected = (coupling * between).sum(0) - (across * dx).sum(1)
+    torch.testing.assert_close(boundary_drift(coupling, across, x, dx), expected, rtol=1e-12, atol=1e-11)

@@ -1,5 +1,6 @@
-/* Differences of pairs of rows, in double: `euclidean.py` and `../result.py` say what they are for. And two other loops over
-rows: which shifts are exact, for `problem.py`, and means of powers, for `drift.py`. */
+/* Differences of pairs of rows, in double: `euclidean.py` and `../result.py` say what they are for. And other loops over
+rows: which shifts are exact, for `problem.py`, means of powers, for `drift.py`, and how boundaries move, for
+`boundaries.py`. */
 
 #include <math.h>
 #include <stddef.h>
@@ -130,3 +131,48 @@ sum 1: `means` (4, d) holds the first, the squares twice, and the last. */
 
 POWERS(float)
 POWERS(double)
+
+enum { COLUMNS = 6, BLOCK = 128 }; /* columns of a tile of products, whose sums stay in registers, and rows of a block */
+
+#define PRODUCTS(SOME)                                                                                                 \
+    for (int64_t r = 0; r < rows; r++)                                                                                 \
+        for (int c = 0; c < COLUMNS; c++) {                                                                            \
+            double by = right[r * width + c];                                                                          \
+            _Pragma("omp simd")                                                                                        \
+            for (int l = 0; l < SOME; l++) sum[c][l] += by * left[r * n + l];                                          \
+        }
+
+/* For points x (n, d) that move by dx (n, d): of each point i the sum over j of coupling_ji <x_i - x_j, dx_j>, less
+<across_i, dx_i>, `drift` (n). `room` holds n (d + 1 + COLUMNS) numbers. */
+EXPORT VECTORISED void boundary_drift(int64_t n, int64_t d, const double *coupling, const double *across,
+                                      const double *x, const double *dx, double *room, double *drift) {
+    int64_t width = (d + COLUMNS) / COLUMNS * COLUMNS; /* of dx_j and, beside it, <x_j, dx_j>, with zeros behind */
+    for (int64_t j = 0; j < n; j++) {
+        const double *from = x + j * d, *by = dx + j * d;
+        double *row = room + j * width, own = 0, still = 0;
+        for (int64_t k = 0; k < d; k++) {
+            row[k] = by[k];
+            own += (from[k] - x[k]) * by[k]; /* about the first point: far from the origin digits would go */
+            still -= across[j * d + k] * by[k];
+        }
+        row[d] = own;
+        for (int64_t k = d + 1; k < width; k++) row[k] = 0;
+        drift[j] = still;
+    }
+    for (int64_t j = 0; j < n; j += BLOCK)
+        for (int64_t i = 0; i < n; i += LANES)
+            for (int64_t k = 0; k < width; k += COLUMNS) {
+                int64_t rows = n - j < BLOCK ? n - j : BLOCK;
+                int some = n - i < LANES ? (int)(n - i) : LANES;
+                const double *left = coupling + j * n + i, *right = room + j * width + k;
+                double sum[COLUMNS][LANES] = {{0}};
+                if (some == LANES) {
+                    PRODUCTS(LANES)
+                } else {
+                    PRODUCTS(some)
+                }
+                for (int64_t c = 0; c < COLUMNS && k + c <= d; c++)
+                    for (int l = 0; l < some; l++)
+                        drift[i + l] += k + c < d ? (x[(i + l) * d + k + c] - x[k + c]) * sum[c][l] : -sum[c][l];
+            }
+}

@@ -43,7 +43,6 @@ def features(samples: Tensor, a: Tensor, origin: Tensor) -> Tensor:
     if samples.is_cpu and samples.dtype in TYPES:
         means = origin.new_empty(2, 2 * samples.shape[1])
         powers = function(f"powers_{TYPES[samples.dtype]}", "nn****")
-        origin = origin.detach()  # in torch.func the state may lie in a wrapper, which has no address
         call(powers, *samples.shape, samples.contiguous(), a.contiguous(), origin, means)
         return means
     offset = samples.to(origin) - origin

@@ -196,6 +196,8 @@ def see(memory: Memory | None, problem: Problem, points: Tensor, samples: Tensor
         return see(memory, inner, points[problem.support], samples, engine)
     if memory is None or not memory.running.fits(points, problem.cost):
         return None
+    if memory.moments.origin.shape != points.shape[1:]:
+        return None
     running = advect(memory.running, points, problem.b)
     if running is None:
         return None
