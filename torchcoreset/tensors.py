@@ -255,7 +255,7 @@ def normalised(weights: Any, count: int, name: str, device: torch.device | None 
 def shares(weights: Any, count: int, name: str, device: torch.device | None = None) -> tuple[Tensor, bool]:
     """Weights as by `normalised`, and whether all are equal."""
     if weights is None:
-        return torch.full((count,), 1 / count, dtype=torch.float64, device=device), True
+        return _equal_shares(count, device), True
     w = real_tensor(weights, name)
     if w.shape != (count,):
         raise ValueError(f"{name}: got shape {tuple(w.shape)}; expected ({count},), one weight for each row.")
@@ -269,8 +269,14 @@ def shares(weights: Any, count: int, name: str, device: torch.device | None = No
         )
     if not peak > 0:
         raise ValueError(f"{name}: all {count} weights are zero; expected a positive sum.")
+    if least == peak:
+        return _equal_shares(count, w.device), True
     w = w / peak  # so that neither huge nor tiny weights overflow the sum
-    return w.div_(w.sum()), least == peak
+    return w.div_(w.sum()), False
+
+
+def _equal_shares(count: int, device: torch.device | None) -> Tensor:
+    return torch.full((count,), 1 / count, dtype=torch.float64, device=device)
 
 
 def described(value: Any, /, *parts: str, **formats: str) -> str:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ..deterministic import column_medians
 from ..errors import warn_user
-from ..tensors import RESOLVED, check_finite, float_tensor, holds, normalised, shares, span
+from ..tensors import RESOLVED, check_finite, float_tensor, holds, shares, span
 from .compiled import TYPES, call, function
 from .costs import Cost, as_cost
 from .marginals import Marginals, as_marginals, is_choice
@@ -143,10 +143,12 @@ def make_problem(
     x, y = as_tables(points, samples)
     largest = max(check_finite(x, "points"), check_finite(y, "samples"))
     marginals = as_marginals(point_weights, len(x), "point_weights", trim, x.device)
-    b = normalised(None if is_choice(point_weights) else point_weights, len(x), "point_weights", x.device)
+    b, alike = shares(None if is_choice(point_weights) else point_weights, len(x), "point_weights", x.device)
     a, equal = shares(sample_weights, len(y), "sample_weights", x.device)
     warn_if_too_coarse(x, y)
     problem = place(x, b, y, a, cost, equal=equal, largest=largest, dtype=dtype)
+    if alike:
+        problem.__dict__["support"] = None  # without a look at them
     return problem if marginals is None else replace(problem, marginals=marginals)
 
 

@@ -85,24 +85,38 @@ BETWEEN(double)
 DISPLACEMENT(float)
 DISPLACEMENT(double)
 
+enum { SOME = 64 }; /* columns that a row is asked for at once */
+
 /* Rounds a shift (d) to multiples of `spacing`, and sets to 0 the entries that would round a number of the rows of x
-(n, d) or y (m, d): to subtract and add them changes it. Returns how many are left. */
+(n, d) or y (m, d): to subtract and add them changes it. Returns how many are left. Rows are read only where entries are
+left, which of many a row or two leave none. */
 #define EXACT_SHIFT(TYPE)                                                                                              \
     EXPORT int64_t exact_shift_##TYPE(int64_t n, int64_t m, int64_t d, double spacing, const TYPE *x, const TYPE *y,   \
                                       TYPE *shift) {                                                                   \
-        int64_t left = d;                                                                                              \
-        for (int64_t i = 0; i < d; i++)                                                                                \
-            shift[i] = (TYPE)(rint((double)shift[i] / spacing) * spacing);                                             \
-        for (int64_t k = 0; k < n + m && left; k++) {                                                                  \
-            const TYPE *row = k < n ? x + k * d : y + (k - n) * d;                                                     \
-            left = 0;                                                                                                  \
-            for (int64_t i = 0; i < d; i++) {                                                                          \
-                TYPE moved = row[i] - shift[i];                                                                        \
-                shift[i] = moved + shift[i] == row[i] ? shift[i] : 0;                                                  \
+        int64_t all = 0, place[SOME];                                                                                  \
+        for (int64_t first = 0; first < d; first += SOME) {                                                            \
+            int64_t left = 0;                                                                                          \
+            for (int64_t i = first; i < d && i < first + SOME; i++) {                                                  \
+                shift[i] = (TYPE)(rint((double)shift[i] / spacing) * spacing);                                         \
+                place[left] = i;                                                                                       \
                 left += shift[i] != 0;                                                                                 \
             }                                                                                                          \
+            for (int64_t k = 0; k < n + m && left; k++) {                                                              \
+                const TYPE *row = k < n ? x + k * d : y + (k - n) * d;                                                 \
+                int64_t found = left;                                                                                  \
+                left = 0;                                                                                              \
+                for (int64_t e = 0; e < found; e++) {                                                                  \
+                    int64_t i = place[e];                                                                              \
+                    TYPE moved = row[i] - shift[i];                                                                    \
+                    int exact = moved + shift[i] == row[i];                                                            \
+                    shift[i] = exact ? shift[i] : 0;                                                                   \
+                    place[left] = i;                                                                                   \
+                    left += exact;                                                                                     \
+                }                                                                                                      \
+            }                                                                                                          \
+            all += left;                                                                                               \
         }                                                                                                              \
-        return left;                                                                                                   \
+        return all;                                                                                                    \
     }
 
 EXACT_SHIFT(float)
@@ -134,12 +148,12 @@ POWERS(double)
 
 enum { COLUMNS = 6, BLOCK = 128 }; /* columns of a tile of products, whose sums stay in registers, and rows of a block */
 
-#define PRODUCTS(SOME)                                                                                                 \
+#define PRODUCTS(LAST)                                                                                                 \
     for (int64_t r = 0; r < rows; r++)                                                                                 \
         for (int c = 0; c < COLUMNS; c++) {                                                                            \
             double by = right[r * width + c];                                                                          \
             _Pragma("omp simd")                                                                                        \
-            for (int l = 0; l < SOME; l++) sum[c][l] += by * left[r * n + l];                                          \
+            for (int l = 0; l < LAST; l++) sum[c][l] += by * left[r * n + l];                                          \
         }
 
 /* For points x (n, d) that move by dx (n, d): of each point i the sum over j of coupling_ji <x_i - x_j, dx_j>, less

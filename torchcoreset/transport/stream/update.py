@@ -127,7 +127,7 @@ def advance(
     excess = b - cells.mass
     v = running.potential
     if len(v) > 1:
-        v = v + _step(running, gain * excess, now.width)
+        v = torch.add(v, _step(running, excess, now.width / gain), alpha=gain)
     if raised is not None:
         v = torch.where(raised.isfinite(), torch.maximum(v, raised), v)
     residual = running.residual.lerp(excess, gain)
