@@ -13,13 +13,13 @@ from torchcoreset.transport.stream.ties import distinct, shared
 def test_an_atom_is_shared_so_that_cells_get_what_they_lack() -> None:
     x = torch.tensor([-1.0, 1.0, 1.0], dtype=torch.float64)[:, None]
     y = torch.tensor([-1.0, 0.0, 0.0, 0.0, 1.0], dtype=torch.float64)[:, None]
-    cells, plan = shared(make_engine(make_problem(x, y), "dense"), torch.zeros(3, dtype=torch.float64), 1e-3)
+    cell, plan = shared(make_engine(make_problem(x, y), "dense"), torch.zeros(3, dtype=torch.float64), 1e-3)
     dense = plan.to_sparse().to_dense()
     torch.testing.assert_close(dense.sum(0), torch.full((3,), 1 / 3, dtype=torch.float64))
     torch.testing.assert_close(dense.sum(1), torch.full((5,), 0.2, dtype=torch.float64))
     assert torch.equal(dense[1], dense[2]), "equal rows have equal shares"
     assert float(dense[0, 0]) == 0.2
-    assert torch.equal(cells.cell[:1], torch.tensor([0]))
+    assert torch.equal(cell[:1], torch.tensor([0]))
 
 
 def test_nothing_is_shared_beyond_the_margin() -> None:

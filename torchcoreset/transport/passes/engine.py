@@ -111,6 +111,11 @@ class Engine(CellEngine):
         self._count()
         return self._nearest(v)
 
+    def two_nearest(self, v: Tensor) -> tuple[Tensor, Tensor]:
+        """The same, and the margin (m,) to the second nearest."""
+        self._count()
+        return self._two_nearest(v)
+
     def assigned(self, v: Tensor, cell: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """The samples here in the cells (m,) of a centred v, which are those of `nearest` if None.
 

@@ -53,8 +53,7 @@ def evaluate_batch(engine: Engine, v: Tensor, tie_tolerance: float = 0.0) -> Bat
     """The cells of the samples here at a centred potential (n,), ties within a tolerance above 0 shared."""
     problem, cell, plan = engine.problem, None, None
     if tie_tolerance:
-        cells, plan = shared(engine, v, tie_tolerance)
-        cell = cells.cell
+        cell, plan = shared(engine, v, tie_tolerance)
     cell, transform, mass, gradient, moments = engine.assigned(v, cell)
     if plan is not None:
         y, x = problem.y, problem.x
@@ -72,7 +71,7 @@ def smoothed(engine: Engine, running: StreamState) -> Smoothed:
     problem, soft = sample.problem, sample.soft(v, now.eta)
     softness: float | None = soft.softness
     if atoms:  # a sharper softmin decides nothing for samples that are tied
-        free = sample.hard(v).margin > now._replace(atoms=atoms).tie_tolerance
+        free = sample.two_nearest(v)[1] > now._replace(atoms=atoms).tie_tolerance
         left = problem.a[free].sum()
         softness = None
         if float(left) > FREE:

@@ -17,37 +17,38 @@ import torch
 from torch import Tensor
 
 from ..flow import balance
-from ..passes import Engine, LaguerreCells
+from ..passes import Engine
 from ..result import Coupling
 
 
-def shared(engine: Engine, v: Tensor, tie_tolerance: float) -> tuple[LaguerreCells, Coupling | None]:
-    """The cells of the samples here at a potential, and the plan that shares those that are tied; None if none are.
+def shared(engine: Engine, v: Tensor, tie_tolerance: float) -> tuple[Tensor, Coupling | None]:
+    """The cells (m,) of the samples here at a centred potential, and the plan that shares those that are tied; None if
+    none are.
 
     Points count as equally near up to a `tie_tolerance` in c - v. The samples of the cells are whole. The plan is over
     all samples: its rows sum to their weights; its columns are as near to b as samples within the tolerance can bring
     them.
     """
-    problem, cells = engine.problem, engine.hard(v)
-    near = (cells.margin <= max(tie_tolerance, 8 * problem.rounding)).nonzero()[:, 0]
+    problem, (nearest, margin) = engine.problem, engine.two_nearest(v)
+    near = (margin <= max(tie_tolerance, 8 * problem.rounding)).nonzero()[:, 0]
     if not len(near) or len(v) == 1:
-        return cells, None
+        return nearest, None
     first, atom = distinct(problem.y[near])
     cost = problem.cost.pairwise_exact(problem.y[near[first]].double(), problem.x.double())
     least, cell = (cost - v).min(1)
     cost.masked_fill_(cost - v > least[:, None] + tie_tolerance, math.inf)
     mass = torch.zeros_like(least).index_add_(0, atom, problem.a[near])
-    still = torch.ones_like(cells.cell, dtype=torch.bool).index_fill_(0, near, False).nonzero()[:, 0]
-    held = torch.zeros_like(problem.b).index_add_(0, cells.cell[still], problem.a[still]).index_add_(0, cell, mass)
+    still = torch.ones_like(nearest, dtype=torch.bool).index_fill_(0, near, False).nonzero()[:, 0]
+    held = torch.zeros_like(problem.b).index_add_(0, nearest[still], problem.a[still]).index_add_(0, cell, mass)
     arrays = (array.cpu().numpy() for array in (cost, cell, mass, held - problem.b, v))
     found = balance(*arrays)
     rows, cols, part = (torch.as_tensor(array, device=v.device) for array in (found.rows, found.cols, found.mass))
     which, entry = _joined(atom, rows, len(first))
     some = near[which]
     share = part[entry] * (problem.a[some] / mass[rows[entry]])
-    return cells, Coupling(
+    return nearest, Coupling(
         torch.cat((still, some)),
-        torch.cat((cells.cell[still], cols[entry])),
+        torch.cat((nearest[still], cols[entry])),
         torch.cat((problem.a[still], share)),
         (len(problem.y), len(v)),
     )

@@ -34,7 +34,7 @@ ARGUMENTS = {
     "moments": "nnnnnxn" + 8 * "*" + ">x",
     "lists": "nnnnnn" + 11 * "*" + ">n",
     "costs": "nnnnn" + 8 * "*",
-    "assigned": "nnnnnn" + 11 * "*",
+    "assigned": "nnnnnnn" + 11 * "*",
     "several_nearest": "nnnn" + 10 * "*",
     "renewed": "nnnnx" + 9 * "*" + ">n",
 }
@@ -154,21 +154,21 @@ class CompiledEngine(FusedEngine):
         return found
 
     def assigned(self, v: Tensor, cell: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        if cell is not None:
-            return super().assigned(v, cell)
-        self._count()
-        problem, (n, d) = self.problem, self.problem.x.shape
+        problem, known, (n, d) = self.problem, cell is not None, self.problem.x.shape
         x, y, a, v = problem.x.contiguous(), problem.y.contiguous(), problem.a.contiguous(), v.contiguous()
         y2 = self._y2 if self._root else y
         m, weights = y.shape[0], None if problem.equal else a
-        cell, transform = a.new_empty(m, dtype=torch.int64), torch.empty_like(a)
+        if cell is None:
+            self._count()
+        cell = a.new_empty(m, dtype=torch.int64) if cell is None else cell.contiguous()
+        transform = torch.empty_like(a)
         compiled = function(f"assigned_{TYPES[x.dtype]}_{widest()}", ARGUMENTS["assigned"])
 
         def work(part: slice) -> tuple[Tensor, Tensor, Tensor]:
             mass, gradient, moments = a.new_empty(n), a.new_empty(n, d), a.new_empty(2)
             room = x.new_empty((n + POINTS) * (d + 2) + d * BLOCK)
             call(
-                compiled, n, part.start, min(part.stop, m), d, self._root, problem.count,
+                compiled, n, part.start, min(part.stop, m), d, self._root, known, problem.count,
                 x, v, y, y2, weights, room, cell, transform, mass, gradient, moments,
             )  # fmt: skip
             return mass, gradient, moments

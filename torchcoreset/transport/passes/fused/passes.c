@@ -275,13 +275,13 @@ INLINE REAL *NAME(fill)(Pass *p, Int n, const REAL *x, const double *v, REAL *ro
     return heights + filled;
 }
 
-/* Of each sample from `first` to `m` the point nearest in c - v, `cell` (m), and c - v there, from differences in double,
+/* Of each sample from `first` to `m` the point nearest in c - v, `cell` (m), unless those are `known`, and c - v there, from differences in double,
 `transform` (m); of each point the weights of the samples of its cell, added up, `mass` (n), and the gradient of the costs
 times these weights, `gradient` (n, d); and the means of `transform` and of its square, `moments` (2). All weights are
 1 / count where `weight` is NULL. `work` holds (n + POINTS) (d + 2) + d WIDTH numbers. */
-EXPORT void NAME(assigned)(Int n, Int first, Int m, Int d, Int root, Int count, const REAL *x, const double *v,
-                           const REAL *y, const REAL *y2, const double *weight, REAL *work, Int *cell,
-                           double *transform, double *mass, double *gradient, double *moments) {
+EXPORT void NAME(assigned)(Int n, Int first, Int m, Int d, Int root, Int known, Int count, const REAL *x,
+                           const double *v, const REAL *y, const REAL *y2, const double *weight, REAL *work,
+                           Int *cell, double *transform, double *mass, double *gradient, double *moments) {
     Pass p = {0, m, d, root, NULL, NULL, NULL, y, y2};
     REAL *table = NAME(fill)(&p, n, x, v, work);
     double value = 0, power = 0;
@@ -290,11 +290,13 @@ EXPORT void NAME(assigned)(Int n, Int first, Int m, Int d, Int root, Int count, 
     for (Int start = first; start < m; start += WIDTH) {
         Vector squares[VECTORS];
         Two two[VECTORS];
-        NAME(load)(&p, start, table);
-        NAME(load_squares)(&p, start, squares);
-        NAME(two_of)(&p, table, squares, two);
+        if (!known) {
+            NAME(load)(&p, start, table);
+            NAME(load_squares)(&p, start, squares);
+            NAME(two_of)(&p, table, squares, two);
+        }
         for (Int s = start; s < start + WIDTH && s < m; s++) {
-            Int i = two[(s - start) / LANES].place[(s - start) % LANES];
+            Int i = known ? cell[s] : two[(s - start) / LANES].place[(s - start) % LANES];
             const REAL *from = y + s * d, *to = x + i * d;
             double square = 0, *sums = gradient + i * d;
 #pragma omp simd reduction(+ : square)
