@@ -177,8 +177,9 @@ EXPORT VECTORISED void boundary_drift(int64_t n, int64_t d, const double *coupli
         for (int64_t i = 0; i < n; i += LANES)
             for (int64_t k = 0; k < width; k += COLUMNS) {
                 int64_t rows = n - j < BLOCK ? n - j : BLOCK;
-                int some = n - i < LANES ? (int)(n - i) : LANES;
-                const double *left = coupling + j * n + i, *right = room + j * width + k;
+                int64_t at = n < LANES ? 0 : i + LANES < n ? i : n - LANES; /* the last tile begins in the one before */
+                int some = n < LANES ? (int)n : LANES;
+                const double *left = coupling + j * n + at, *right = room + j * width + k;
                 double sum[COLUMNS][LANES] = {{0}};
                 if (some == LANES) {
                     PRODUCTS(LANES)
@@ -186,7 +187,7 @@ EXPORT VECTORISED void boundary_drift(int64_t n, int64_t d, const double *coupli
                     PRODUCTS(some)
                 }
                 for (int64_t c = 0; c < COLUMNS && k + c <= d; c++)
-                    for (int l = 0; l < some; l++)
-                        drift[i + l] += k + c < d ? (x[(i + l) * d + k + c] - x[k + c]) * sum[c][l] : -sum[c][l];
+                    for (int64_t l = i - at; l < some; l++)
+                        drift[at + l] += k + c < d ? (x[(at + l) * d + k + c] - x[k + c]) * sum[c][l] : -sum[c][l];
             }
 }
