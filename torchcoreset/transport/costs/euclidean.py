@@ -14,7 +14,7 @@ from torch import Tensor
 from ..compiled import TYPES, call, function
 from .cost import Cost, Number
 
-LANES = 8  # points that paired.c takes at once
+LANES = 16  # points that paired.c takes at once
 
 
 class EuclideanPower(Cost):

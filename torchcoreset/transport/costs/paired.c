@@ -26,16 +26,16 @@ rows: which shifts are exact, for `problem.py`, means of powers, for `drift.py`,
 SQUARES(float)
 SQUARES(double)
 
-enum { ROWS = 4, LANES = 8 }; /* samples and points of a tile, whose sums stay in registers */
+enum { ROWS = 4, LANES = 16, FEW_LANES = 8 }; /* samples and points of a tile, whose sums stay in registers */
 
-#define TILE(COUNT)                                                                                                    \
+#define TILE(COUNT, LAST)                                                                                              \
     for (int r = 0; r < COUNT; r++)                                                                                    \
-        for (int l = 0; l < LANES; l++) sum[r][l] = 0;                                                                 \
+        for (int l = 0; l < LAST; l++) sum[r][l] = 0;                                                                  \
     for (int64_t i = 0; i < d; i++)                                                                                    \
         for (int r = 0; r < COUNT; r++) {                                                                              \
             double from = rows[r * d + i];                                                                             \
             _Pragma("omp simd")                                                                                        \
-            for (int l = 0; l < LANES; l++) {                                                                          \
+            for (int l = 0; l < LAST; l++) {                                                                           \
                 double apart = from - to[i * LANES + l];                                                               \
                 sum[r][l] += apart * apart;                                                                            \
             }                                                                                                          \
@@ -55,10 +55,12 @@ points, (d, LANES). */
                     const TYPE *rows = y + k * d;                                                                      \
                     int64_t left = m - k < ROWS ? m - k : ROWS;                                                        \
                     double sum[ROWS][LANES];                                                                           \
-                    if (left == ROWS) {                                                                                \
-                        TILE(ROWS)                                                                                     \
+                    if (left < ROWS) {                                                                                 \
+                        TILE(left, LANES)                                                                              \
+                    } else if (some <= FEW_LANES) {                                                                    \
+                        TILE(ROWS, FEW_LANES)                                                                          \
                     } else {                                                                                           \
-                        TILE(left)                                                                                     \
+                        TILE(ROWS, LANES)                                                                              \
                     }                                                                                                  \
                     for (int64_t r = 0; r < left; r++)                                                                 \
                         for (int64_t l = 0; l < some; l++) square[(k + r) * n + j + l] = sum[r][l];                    \
