@@ -25,8 +25,8 @@ leaving arc, which keeps the tree strongly feasible, so that pivots cannot cycle
    heap. Of each sample the least reduced cost outside its cell is remembered with the scan that found it. No potential
    has risen by more than `rise` since, so that samples deep inside a cell are not priced again;
 5. where the costs are far more than caches hold, most scans look only at a few points near each sample, as in the
-   shortlist method (Gottschlich, Schuhmacher 2014, PLoS ONE 9(10)). Scans of all points renew these, and prove the end.
-*/
+   shortlist method (Gottschlich, Schuhmacher 2014, PLoS ONE 9(10)). Scans of all points renew these, and prove the end;
+6. it may start from cells that are not those of the potential, which is fitted to them first. */
 
 #include <math.h>
 #include <stdint.h>
