@@ -63,6 +63,7 @@ ROOMS_MAY_IMPORT = {
     "transport/stream": {"costs", "passes", "dual", "flow", "reductions"},
     "transport/entropic": {"costs", "passes", "dual", "reductions"},
     "transport/solving": {"costs", "passes", "dual", "flow", "reductions"},
+    "transport/presolve": {"costs", "passes", "reductions", "solving"},
     "transport/ranks": {"costs", "passes", "dual", "flow", "stream", "solving"},
     "transport/batched": {"costs", "marginals"},
     "transport/reductions": set(),

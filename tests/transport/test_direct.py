@@ -1,6 +1,5 @@
 """Small problems, and those with few samples a point: all samples are balanced, without an approach."""
 
-import importlib
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,13 @@ from tests.benchmarks.problems import separated
 from tests.data import normal, seeded, seeds
 from torchcoreset.coresets.start.bisection import leaf_means, leaves
 from torchcoreset.transport.passes import make_engine
+from torchcoreset.transport.presolve import arithmetic, potential
 from torchcoreset.transport.problem import Problem, make_problem
+from torchcoreset.transport.solve import solve
 from torchcoreset.transport.solving import all_pairs, limits, rounds, run, wrong_mass
 from torchcoreset.transport.solving.all_pairs import balance_all_pairs, line_potential
 from torchcoreset.transport.solving.limits import is_small, prefers_flow
 from torchcoreset.transport.solving.state import Settings, SolveState
-
-solve_module = importlib.import_module("torchcoreset.transport.solve")  # its package has a function of this name
-solve = solve_module.solve
 
 KINDS = ("smooth", "clusters", "tails", "repeated", "light weights", "784", "offset", "integers", "tiny")
 SIZES = ((10, 100), (50, 200), (100, 200), (133, 400), (400, 133), (150, 150), (40, 2000))
@@ -34,7 +32,7 @@ def direct(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("approached")
 
-    for module in (run, solve_module):
+    for module in (run, potential):
         monkeypatch.setattr(module, "ascend", refuse)
 
 
@@ -115,7 +113,7 @@ def test_a_warm_solve_of_few_pairs_is_one_call_from_any_start(kind: str, monkeyp
     x = (x[:, :40] + 0.01 * normal(len(x), y.shape[1])).to(y)
     for p in (1, 2, 3):
         cold = tc.transport(x, y, p, b, a, exact=True)
-        monkeypatch.setattr(solve_module, "SolveState", None)
+        monkeypatch.setattr(arithmetic, "SolveState", None)
         for start in (cold.potential, cold.potential + 1e3 * cold.value * normal(len(x), seed=1)):
             found = tc.transport(x, y, p, b, a, exact=True, start=start)
             assert found.value == pytest.approx(cold.value, rel=1e-9)

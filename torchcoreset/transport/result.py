@@ -1,4 +1,4 @@
-"""The result of a solve: bounds, potential, plan, and why the solver stopped."""
+"""The result of a solve: bounds, potential, plan, and why the solver stopped; or the dual side alone."""
 
 from __future__ import annotations
 
@@ -182,3 +182,13 @@ class Transport:
             "steps": f"{self.steps}, {self.status.value}",
         }
         return card("Transport", numbers, draw_interval(self.lower, self.value, "W_p^p"))
+
+
+@dataclass(frozen=True)
+class Dual:
+    """A potential that is nearly the best."""
+
+    potential: Tensor  # (n,) float64, centred
+    lower: float  # the semi-dual there
+    transform: Tensor  # (m,) float64 c-transform min_i(c_ki - v_i)
+    gap: float  # relative to the best plan; inf where none was made

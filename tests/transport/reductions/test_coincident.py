@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-
 import pytest
 import torch
 from torch import Tensor
@@ -11,11 +9,11 @@ from torch import Tensor
 import torchcoreset as tc
 from tests.data import CLOUDS, cloud, normal, seeded
 from torchcoreset.transport import make_problem, solve, solve_dual
+from torchcoreset.transport.presolve import parts, plan
 from torchcoreset.transport.reductions import places_of
 from torchcoreset.transport.solving import limits
 
 M = 2500  # beyond what is solved at once
-solving = importlib.import_module("torchcoreset.transport.solve")  # whose name is also that of a function
 
 
 @pytest.fixture(autouse=True)
@@ -34,8 +32,8 @@ def equal_points(kind: str, n: int = 24) -> tuple[Tensor, Tensor]:
 def unmerged(monkeypatch: pytest.MonkeyPatch, x: Tensor, y: Tensor, p: float, *weights: Tensor | None) -> tc.Transport:
     """The result without merging."""
     with monkeypatch.context() as patch:
-        patch.setattr(solving, "places_of", lambda _: None)
-        patch.setattr(solving, "near_places", lambda *_: None)
+        patch.setattr(plan, "places_of", lambda _: None)
+        patch.setattr(parts, "near_places", lambda *_: None)
         return tc.transport(x, y, p, *weights, exact=True)
 
 

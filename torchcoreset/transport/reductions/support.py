@@ -18,6 +18,11 @@ def restrict(problem: Problem, support: Tensor) -> Problem:
     return replace(problem, x=problem.x[support], b=problem.b[support])
 
 
+def restrict_start(v: Tensor | None, part: Tensor) -> Tensor | None:
+    """Of a potential (n,) to start from, if there is one, what some points have of it: marked, or by number."""
+    return None if v is None else v[part]
+
+
 def c_transform(problem: Problem, part: Tensor, which: Tensor) -> Tensor:
     """Highest potential that leaves each of some cells (n,) empty, (n,); infinite for the others.
 
