@@ -3,10 +3,8 @@
 import functools
 import importlib
 import math
-import statistics
 import warnings
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,36 +16,19 @@ from torch import Tensor
 import torchcoreset as tc
 from tests.data import normal, seeded, seeds
 from tests.processes import run
+from tests.transport.solving.problems import hard_problem, set_balance
 from torchcoreset.testing import DISCRETE_PROBLEMS, E1, LINE_PROBLEMS, line_transport
-from torchcoreset.transport.dual.hessian import Curvature, LimitedMemory
-from torchcoreset.transport.flow import Balanced, CandidateArcs, Floats, Ints
-from torchcoreset.transport.flow import boundary as offered_module
-from torchcoreset.transport.passes.cells import LaguerreCells
-from torchcoreset.transport.passes.dense import DenseEngine
+from torchcoreset.transport.flow import Balanced, CandidateArcs, Floats
 from torchcoreset.transport.problem import make_problem
-from torchcoreset.transport.solve import solve, solve_dual
-from torchcoreset.transport.solving import approach, limits, rounds, wrong_mass
+from torchcoreset.transport.solve import solve_dual
 from torchcoreset.transport.solving import balance as balance_module
-from torchcoreset.transport.solving import run as run_module
-from torchcoreset.transport.solving.state import Settings, SolveState
+
+pytestmark = pytest.mark.usefixtures("by_approach")
 
 every_power = pytest.mark.parametrize("p", [1, 1.5, 2, 3])
 # `make test-quick` takes two of them.
 two_powers_or_all = pytest.mark.parametrize("p", [1, 2, *(pytest.param(p, marks=pytest.mark.slow) for p in (1.5, 3))])
 either_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-
-
-@pytest.fixture(autouse=True)
-def by_approach(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No problem is small enough to be solved directly, without Newton; test_direct.py tests those."""
-    monkeypatch.setattr(limits, "is_direct", lambda *_: False)
-    monkeypatch.setattr(limits, "MOST_PAIRS", 0)
-    monkeypatch.setattr(limits, "FEWEST_PAIRS", 0)
-
-
-def set_balance(monkeypatch: pytest.MonkeyPatch, function: Any) -> None:
-    """Make this the flow of all solves on samples near boundaries."""
-    monkeypatch.setattr(balance_module, "balance", function)
 
 
 def cost_matrix(x: Tensor, y: Tensor, p: float) -> Tensor:
@@ -250,10 +231,6 @@ def test_many_points_of_very_different_weights(n: int, m: int) -> None:
     assert tc.transport(x, y, 1, b, exact=True).value == pytest.approx(optimum, rel=1e-8)
 
 
-def hard_problem() -> tuple[Tensor, Tensor]:
-    return normal(100, 4), 2 * normal(20_000, 4, seed=1)
-
-
 def test_a_warm_start_saves_steps() -> None:
     x, y = hard_problem()
     cold = tc.transport(x, y)
@@ -261,35 +238,6 @@ def test_a_warm_start_saves_steps() -> None:
     assert warm.steps < cold.steps
     assert warm.steps <= 5
     assert warm.gap <= 1e-3
-
-
-@pytest.mark.parametrize(("noise", "is_far"), [(0.1, False), (0.5, True)])
-def test_a_start_with_a_tenth_of_the_mass_in_wrong_cells_is_far(
-    noise: float, is_far: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However few samples a point there are, ten here: such starts are annealed, not corrected."""
-    x, y = normal(100, 4), 2 * normal(1000, 4, seed=1)
-    best = tc.transport(x, y)
-    start = best.potential + noise * normal(100, seed=2)
-    found = DenseEngine(make_problem(x, y, 2)).hard(start)
-    assert (0.1 < float((found.mass - 0.01).abs().sum()) / 2 < 0.3) == is_far
-    annealed = []
-    eps_scaling = approach.dual.eps_scaling
-    monkeypatch.setattr(approach.dual, "eps_scaling", lambda *given: annealed.append(given) or eps_scaling(*given))
-    assert tc.transport(x, y, start=start).value == pytest.approx(best.value, rel=2e-3)
-    assert bool(annealed) == is_far
-
-
-def test_a_lost_start_is_approached_from_zero_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    # with heavy tails, where corrections leave much in wrong cells, all of it was done twice
-    begin, approached = approach.approach, []
-    settings = Settings(1e-3, False, 100, "auto", False)
-    state, start = SolveState(make_problem(*hard_problem()), settings), 100 * normal(100, seed=5).double()
-    state.needs_float64(start)
-    monkeypatch.setattr(approach, "approach", lambda state, given: approached.append(given) or begin(state, given))
-    monkeypatch.setattr(approach, "correct", lambda *_: state.first)
-    approach.ascend(state, start)
-    assert approached == [start]
 
 
 def test_a_start_from_elsewhere_does_no_harm() -> None:
@@ -322,81 +270,6 @@ def test_an_exact_solve_that_fails_is_an_error_with_the_result() -> None:
         tc.transport(*hard_problem(), exact=True, max_steps=1)
     assert caught.value.result.status is tc.Status.MAX_STEPS
     assert caught.value.result.gap > 1e-9
-
-
-def test_a_solve_that_gets_no_further_stalls(monkeypatch: pytest.MonkeyPatch) -> None:
-    def move_nothing(cost, cell, mass, excess, v) -> Balanced:
-        return Balanced(np.arange(len(cell)), cell, mass, v, 0)
-
-    set_balance(monkeypatch, move_nothing)
-    with pytest.warns(tc.ConvergenceWarning, match=r"stalled.*both hold: allow a looser gap") as caught:
-        result = tc.transport(*hard_problem(), tolerance=1e-9)
-    assert caught[0].message.result is result
-    assert result.status is tc.Status.STALLED
-    assert result.gap > 1e-9
-
-
-def test_no_more_costs_are_held_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    # where the limit of every cell exceeds what it holds, as in late rounds
-    balance, rows = balance_module.balance, []
-
-    def counted(cost, *arguments) -> Balanced:
-        rows.append(len(cost))
-        return balance(cost, *arguments)
-
-    x, y = normal(20, 2), 2 * normal(3000, 2, seed=1)
-    optimum = tc.transport(x, y, exact=True).value
-    set_balance(monkeypatch, counted)
-    monkeypatch.setattr(balance_module, "BALANCED_ELEMENTS", 20 * 100)
-    monkeypatch.setattr(offered_module, "PER_CELL", 10_000)
-    result = tc.transport(x, y, tolerance=1e-2)
-    assert result.lower <= optimum * (1 + 1e-12)
-    assert optimum <= result.value * (1 + 1e-12)
-    assert rows
-    assert max(rows) <= 100 + len(x)  # the limit of each cell is rounded up
-
-
-@pytest.mark.parametrize(("elements", "lists"), [(300 * 400, True), (300 * 3000, False)])
-def test_more_samples_than_a_block_has_room_for_are_offered_along_lists(
-    elements: int, lists: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # of 100,000 samples a third was offered in every round, whatever the round, and some mass found no path
-    balance, offered = balance_module.balance, []
-
-    def counted(cost, cell, *arguments) -> Balanced:
-        offered.append((isinstance(cost, CandidateArcs), len(cell)))
-        return balance(cost, cell, *arguments)
-
-    set_balance(monkeypatch, counted)
-    monkeypatch.setattr(balance_module, "BALANCED_ELEMENTS", elements)
-    monkeypatch.setattr(balance_module, "ROW_ELEMENTS", 40)
-    settings = Settings(1e-3, False, 100, "auto", False)
-    state = SolveState(make_problem(normal(300, 2), 2 * normal(3000, 2, seed=1)), settings)
-    balance_module.balance_boundary(state, state.evaluate(state.zero), 16, 0)
-    assert offered == [(lists, 3000)]
-    assert not math.isinf(state.value)
-
-
-def test_few_rounds_do_roughly_and_one_within_some_tolerances(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-
-    def move_nothing(cost, cell, mass, excess, v) -> Balanced:
-        calls.append(settings)
-        return Balanced(np.arange(len(cell)), cell, mass, v, 0)
-
-    set_balance(monkeypatch, move_nothing)
-    problem = make_problem(*hard_problem())
-    settings = {"tolerance": 1e-9, "exact": False, "start": None, "max_steps": 100}
-    assert solve(problem, **settings, accept_near_optimal=True).status is tc.Status.STALLED
-    assert len(calls) == 2
-    solve(problem, **settings)
-    assert len(calls) > 4
-    calls.clear()
-    monkeypatch.setattr(rounds, "ROUGH", 1e9)
-    assert solve(problem, **settings, accept_near_optimal=True).status is tc.Status.STALLED
-    assert len(calls) == 1
-    solve(problem, **settings)
-    assert len(calls) > 3
 
 
 @pytest.mark.parametrize("p", [1, 2])
@@ -708,22 +581,6 @@ def test_exact_is_exact_by_way_of_lists(kind: str, p: float, monkeypatch: pytest
     check_consistent(problem, result, 1e-15)
 
 
-def test_all_costs_are_asked_where_lists_led_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, y = normal(300, 4), normal(6000, 4, seed=1)
-
-    def blind(cost: Floats | CandidateArcs, cell: Ints, mass: Floats, excess: Floats, v: Floats) -> Balanced:
-        if not isinstance(cost, CandidateArcs):
-            return balance(cost, cell, mass, excess, v)
-        asked.append(len(cost.cols))
-        return Balanced(np.arange(len(cell)), cell, mass, v, 0)
-
-    balance, asked = balance_module.balance, []
-    set_balance(monkeypatch, blind)
-    result = tc.transport(x, y, tolerance=1e-4)
-    assert len(asked) == 1
-    assert result.gap <= 1e-4
-
-
 @pytest.mark.usefixtures("many_points")
 @in_time
 def test_many_points_that_all_have_a_twin() -> None:
@@ -814,13 +671,6 @@ def test_the_dual_alone_where_every_sample_lies_on_a_point() -> None:
     assert solve_dual(make_problem(x, y, 2), tolerance=1e-3, start=None, max_steps=100).lower == pytest.approx(0.4)
 
 
-def test_the_gap_is_that_of_the_bounds() -> None:
-    """Also in float32, where rounding ends the search."""
-    x, y = normal(50, 2, dtype=torch.float32), normal(5000, 2, seed=1, dtype=torch.float32)
-    plan = tc.transport(x, y, tolerance=1e-5)
-    assert plan.gap == (plan.value - plan.lower) / plan.value
-
-
 @pytest.mark.parametrize("light", [0.0, 1e-16])
 def test_every_sample_on_the_line_has_a_point(light: float) -> None:
     """One without weight goes where its neighbours go."""
@@ -891,89 +741,3 @@ def test_what_float64_cannot_hold_is_refused(scale: float, generator: torch.Gene
     y = scale * torch.randn(100, 3, generator=generator, dtype=torch.float64)
     with pytest.raises(ValueError, match=r"^points, samples: got numbers of up to .* Divide both by their scale"):
         tc.transport(y[:10], y)
-
-
-def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
-    """The potentials that a solver evaluates from now on."""
-    evaluate, tried = SolveState.evaluate, []
-
-    def recorded(self: SolveState, v: Tensor, near: LaguerreCells | None = None) -> LaguerreCells:
-        tried.append(v)
-        return evaluate(self, v, near)
-
-    monkeypatch.setattr(SolveState, "evaluate", recorded)
-    return tried
-
-
-def test_few_corrections_do_where_clusters_exchange_few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    # with the curvature of a subsample as it is, it takes 42; which samples cross decides on a seed or two
-    tried, counts = evaluated(monkeypatch), []
-    for seed in range(5):
-        tried.clear()
-        centres = 6 * normal(5, 8, seed=seed)
-        y = normal(10_000, 8, seed=seed + 1) + centres[torch.arange(10_000) % 5]
-        result = tc.transport(y[:30], y, tolerance=1e-4)
-        assert result.status is tc.Status.CONVERGED
-        counts.append(len(tried))
-    assert statistics.median(counts) <= 15
-
-
-@pytest.mark.parametrize(("n", "few"), [(20, 80), (2000, 1000)])  # four samples a point; or a sample in 40
-def test_samples_are_dearer_to_move_among_many_points(n: int, few: int) -> None:
-    settings = Settings(1e-3, False, 100, "auto", False)
-    state = SolveState(make_problem(normal(n, 2), normal(40000, 2, seed=1)), settings)
-    cells, b = state.evaluate(torch.zeros(n, dtype=torch.float64)), state.problem.b
-    wrong = torch.zeros_like(b)
-    wrong[0], wrong[1] = 1 / 40000, -1 / 40000
-    assert wrong_mass.few_are_wrong(state.problem, replace(cells, mass=b + 0.9 * few * wrong))
-    assert not wrong_mass.few_are_wrong(state.problem, replace(cells, mass=b + 1.1 * few * wrong))
-
-
-def test_a_correction_that_failed_is_tried_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Downhill(Curvature):
-        eta = 0.1
-
-        def solution(self, g: Tensor, damping: float = 0.0) -> Tensor:
-            return -0.5 * g / g.abs().max()  # 5 eta, far less than it is trusted
-
-    tried = evaluated(monkeypatch)
-    monkeypatch.setattr(LimitedMemory, "learn", lambda self, step, change: None)
-    problem = make_problem(*hard_problem())
-    state = SolveState(problem, Settings(1e-4, False, 100, "auto", False))
-    first = state.evaluate(torch.zeros_like(problem.b))
-    assert approach.correct(state, first, Downhill()) is first
-    lengths = [float((v - first.potential).abs().max()) for v in tried[1:]]
-    assert len(lengths) >= 2
-    assert all(after < before / 4 for before, after in pairwise(lengths))
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_clusters_are_bridged_from_few_samples_to_all(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    generator = seeded(4)
-    centres = 20 * torch.randn(12, 3, dtype=torch.float64, generator=generator)
-    shares = torch.rand(12, dtype=torch.float64, generator=generator) ** 3
-    y = centres[torch.multinomial(shares, 6000, True, generator=generator)]
-    y += torch.randn(y.shape, dtype=torch.float64, generator=generator)
-    a = torch.rand(len(y), dtype=torch.float64, generator=generator) ** 6 + 1e-9 if weighted else None
-    x = y[torch.randperm(len(y), generator=generator)[:30]] + 0.1
-    whether: list[bool] = []
-    bridged = run_module.balance_from_few
-
-    def seen(state: SolveState) -> bool:
-        whether.append(bridged(state))
-        return whether[-1]
-
-    monkeypatch.setattr(rounds, "MANY_PAIRS", 0)  # as of many samples, and of whatever Newton has left
-    monkeypatch.setattr(limits, "FEW_PAIRS", 0)
-    monkeypatch.setattr(run_module, "LEFT_ERROR", 0.0)
-    monkeypatch.setattr(limits, "MOST_PAIRS", 1 << 25)  # all of which may be held
-    monkeypatch.setattr(run_module, "balance_from_few", seen)
-    for p in (1, 2, 3):
-        found = tc.transport(x, y, p, None, a)
-        masses = np.full(len(y), 1 / len(y)) if a is None else (a / a.sum()).numpy()
-        costs = (torch.cdist(y, x) ** p).numpy()
-        truth = ot.emd2(masses, np.full(len(x), 1 / len(x)), costs, numItermax=10**7)
-        assert found.lower <= truth * (1 + 1e-9)
-        assert truth * (1 - 1e-9) <= found.value <= truth * (1 + 1e-3)
-        assert found.gap <= 1e-3
-    assert whether == [True] * 3  # and nothing was balanced on all pairs after it
