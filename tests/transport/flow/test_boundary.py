@@ -1,11 +1,16 @@
 """Which samples are offered to a balance, and how many."""
 
+from importlib import import_module
+
 import pytest
 import torch
 
-from torchcoreset.transport.flow.boundary import BoundarySamples, boundary_samples
+from torchcoreset import transport
+from torchcoreset.transport.flow.boundary import BoundarySamples, boundary_samples, least_margin
 from torchcoreset.transport.passes.dense import DenseEngine
 from torchcoreset.transport.problem import Problem, make_problem
+
+balance_module = import_module("torchcoreset.transport.solving.balance")
 
 
 def few_cells(starved: int) -> tuple[Problem, BoundarySamples, int]:
@@ -46,3 +51,30 @@ def test_samples_without_weight_are_offered_to_nobody() -> None:
     boundary = boundary_samples(engine, cells, cells.mass - problem.b, 1, 200)
     assert len(boundary.a) >= 16
     assert bool((boundary.a > 0).all())
+
+
+def test_of_each_cell_those_of_least_margin_are_found_however_sparse_its_samples_are() -> None:
+    generator = torch.Generator().manual_seed(0)
+    cell = torch.randint(0, 20, (40_000,), generator=generator)
+    margin = torch.rand(40_000, generator=generator) * (1 + 50 * (cell == 7))
+    order = least_margin(cell, margin, torch.full((20,), 30.0))
+    for i in range(20):
+        own = (cell == i).nonzero()[:, 0]
+        least = own[margin[own].argsort()[:30]]
+        assert torch.equal(order[cell[order] == i][:30], least)
+
+
+def test_for_a_rough_plan_fewer_are_offered(monkeypatch) -> None:
+    offered = []
+
+    def seen(*given):
+        offered.append(boundary_samples(*given))
+        return offered[-1]
+
+    monkeypatch.setattr(balance_module, "boundary_samples", seen)
+    generator = torch.Generator().manual_seed(0)
+    points, samples = torch.randn(20, 4, generator=generator), torch.randn(20_000, 4, generator=generator)
+    for tolerance in (1e-3, 9e-4):
+        assert transport(points, samples, tolerance=tolerance).gap <= tolerance
+    rough, fine = offered
+    assert len(rough.y) < 0.7 * len(fine.y)

@@ -1,4 +1,4 @@
-"""The two lowest numbers of each column and of each row, against sorting."""
+"""The two lowest numbers of each column and of each row, and the least of many, against sorting."""
 
 import math
 
@@ -9,6 +9,7 @@ from torch import Tensor
 from torchcoreset.transport.passes.nearest import (
     FEW,
     FOLD,
+    about_least,
     lowest_in_columns,
     lowest_in_rows,
     two_lowest_in_columns,
@@ -60,3 +61,20 @@ def test_infinities_are_numbers_like_others(n: int, generator: torch.Generator) 
     check(table.masked_fill(torch.rand(40, n, generator=generator) < 0.5, math.inf))
     check(torch.full((3, n), math.inf))
     check(torch.full((n, n), math.inf).fill_diagonal_(0.0))
+
+
+@pytest.mark.parametrize("kind", ["random", "ascending", "equal", "periodic"])
+def test_the_least_are_found_whatever_the_order(kind: str) -> None:
+    """Where the numbers shown mislead, or many tie, there may be fewer, but none that is not among the least."""
+    m, count = 50_000, 1000
+    values = {
+        "random": torch.rand(m, generator=torch.Generator().manual_seed(0)),
+        "ascending": torch.arange(m).float(),
+        "equal": torch.ones(m),
+        "periodic": (torch.arange(m) % 6 > 0).float(),  # only the zeros are shown
+    }[kind]
+    found = about_least(values, count)
+    assert len(found.unique()) == len(found)
+    assert 0.8 * count <= len(found) <= 2 * count
+    outside = torch.ones(m, dtype=torch.bool).index_fill_(0, found, False)
+    assert float(values[found].max()) <= float(values[outside].min())

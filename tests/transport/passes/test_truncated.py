@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from torchcoreset.transport.passes import truncated as candidates_module
-from torchcoreset.transport.passes.dense import SUPPLY, DenseEngine, places_below
+from torchcoreset.transport.passes.dense import SUPPLY, DenseEngine
+from torchcoreset.transport.passes.nearest import places_below
 from torchcoreset.transport.passes.truncated import LEAST_REACH, REACH, TruncatedEngine
 from torchcoreset.transport.problem import make_problem
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..passes import Engine, LaguerreCells
+from ..passes import Engine, LaguerreCells, about_least, true_places
 from ..problem import Problem
 from .network_simplex import CheapestMoves
 
@@ -40,11 +40,11 @@ class BoundarySamples(NamedTuple):
         return BoundarySamples(*(column[index] for column in self))
 
 
-def boundary_samples(engine: Engine, cells: LaguerreCells, excess: Tensor, widen: int, limit: int) -> BoundarySamples:
+def boundary_samples(engine: Engine, cells: LaguerreCells, excess: Tensor, widen: float, limit: int) -> BoundarySamples:
     """The samples that may change cell, at most `limit`; the engine's meter counts the costs to starved points.
 
     `excess` (n,) is the mass of each cell over the weight of its point. `widen` times as many are offered as for a
-    potential that is nearly right.
+    potential that is nearly right; half as many do where the plan may be rough.
     """
     problem = engine.problem
     n, m = len(problem.x), problem.count
@@ -117,10 +117,13 @@ def least_margin(cell: Tensor, margin: Tensor, per_cell: Tensor) -> Tensor:
     near = 2 * int(per_cell.clamp(max=m).sum())
     if near >= m:
         return torch.argsort(margin)
-    order = margin.topk(near, largest=False).indices
+    index = about_least(margin, near)
+    order = index[torch.argsort(margin[index])]
     # Where samples are sparse, margins are larger: such cells are looked at on their own.
     lacking = _counts(cell[order], n) < torch.minimum(per_cell, _counts(cell, n))
-    rest = lacking[cell].nonzero()[:, 0]
+    if not bool(lacking.any()):
+        return order
+    rest = true_places(lacking.index_select(0, cell))
     return torch.cat((order[~lacking[cell[order]]], rest[torch.argsort(margin[rest])]))
 
 

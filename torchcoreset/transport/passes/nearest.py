@@ -4,18 +4,24 @@ torch finds what a minimum is ten times faster than where it is. Of few points, 
 each sample, since torch reduces many columns side by side; the place of the lowest is found by comparing all with it.
 Of many points they are arranged in rows, which are folded: the minima over every FOLD-th number leave FOLD numbers, and
 a place is sought only among these and then in one column of the fold.
+
+And where numbers are small: the places of all below a bound, and of about as many of the least as are asked for.
 """
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from ...deterministic import kth_smallest
 
 FEW = 256  # points below which columns are faster than rows (measured: 2 to 5 times up to 100 points)
 SEARCHED = 32  # numbers a column up to which torch's own search is faster than comparing (measured)
 FOLD = 32
+SHOWN = 1 << 13  # numbers that show how large the least of all are
 
 
 def lowest_in_columns(table: Tensor) -> tuple[Tensor, Tensor]:
@@ -87,3 +93,28 @@ def _along_lowest(table: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     columns = table.amin(1)
     column = columns.min(1, keepdim=True).indices
     return columns, column, table.gather(2, column[:, :, None].expand(-1, table.shape[1], 1))[:, :, 0]
+
+
+def true_places(mask: Tensor) -> Tensor:
+    """Indices, ascending, of what is true in a mask (m,), (k,) int64."""
+    if mask.is_cpu:  # NumPy takes a third to a fifth of the time (measured)
+        return torch.from_numpy(np.flatnonzero(mask.numpy()))
+    return mask.nonzero()[:, 0]
+
+
+def places_below(block: Tensor, bound: Tensor) -> Tensor:
+    """Where a block (rows, n), flattened, is no more than the bound (rows, 1) of its row, ascending."""
+    if block.is_cpu:  # NumPy compares 5 times faster than torch, too (measured)
+        return torch.from_numpy(np.flatnonzero(block.numpy() <= bound.numpy()))
+    return (block <= bound).flatten().nonzero()[:, 0]
+
+
+def about_least(values: Tensor, count: int) -> Tensor:
+    """Indices, in any order, of about `count` of the values (m,), the least of them; never more than twice as many.
+
+    These lie below a bound that some of the values show, which takes a fifth of the time of `topk` (measured).
+    """
+    shown = values[:: max(1, len(values) // SHOWN)]
+    bound = kth_smallest(shown, math.ceil(count * len(shown) / len(values)))
+    places = true_places(values <= bound)
+    return places if len(places) <= 2 * count else values.topk(count, largest=False).indices

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..problem import Problem
+from .nearest import true_places
 
 Floats = NDArray[np.float64]
 Array = TypeVar("Array", Tensor, Floats)
@@ -55,7 +56,7 @@ def doubtful(
     if len(v) == 1 or not len(cell):
         return cell[:0], cost[:0]
     # All samples against the largest error of any first: after that there are few left.
-    index = (margin <= doubtful_margin(problem, v, cost, squares)).nonzero()[:, 0]
+    index = true_places(margin <= doubtful_margin(problem, v, cost, squares))
     if not len(index):
         return index, cost[:0]
     u, d, top = unit_roundoff(problem.x.dtype), problem.x.shape[1], float(v.max())
