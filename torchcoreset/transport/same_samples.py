@@ -59,7 +59,10 @@ class SameSamples:
     def _moved(self, points: Tensor) -> Distinct | None:
         """The last problem with these points; None where they do not fit into it without rounding."""
         last, shift, x = self._last, self._shift, as_table(points, "points")
-        if last is None or x.shape != last.problem.x.shape or x.dtype != last.problem.x.dtype:
+        if last is None:
+            return None
+        held = last.problem.x
+        if (x.shape, x.dtype, x.device) != (held.shape, held.dtype, held.device):
             return None
         largest = max(last.problem.largest, check_finite(x, "points"))
         if 2 * largest > torch.finfo(x.dtype).max:  # differences may overflow
