@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import torch
 from tests.benchmarks import on_gpu
 from tests.benchmarks.methods import ALL, methods_for
 from tests.benchmarks.plans import TINY, Programme, Section
+from tests.gpu import time_engines
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -28,6 +30,14 @@ def test_without_a_gpu_it_says_what_it_would_do(
     assert "flash-sinkhorn" in said
     assert said.endswith("Nothing is run: torch sees no CUDA device.\n")
     assert not (tmp_path / "out").exists()
+
+
+def test_what_the_times_of_engines_vary_is_there() -> None:
+    engine = find_spec(time_engines.TRITON)
+    assert engine is not None
+    assert engine.origin is not None
+    source = Path(engine.origin).read_text("utf-8")
+    assert all(f"\n{constant} = " in source for constant, _ in time_engines.CONSTANTS.values())
 
 
 def test_it_ends_in_under_eight_minutes() -> None:

@@ -7,6 +7,7 @@ Variants of the Triton engine show what its constants are worth: -dot takes matr
 from __future__ import annotations
 
 import contextlib
+import importlib
 import time
 from collections.abc import Callable, Iterator
 
@@ -23,6 +24,7 @@ SIZES = [
 ENGINES = ["dense", "keops", "triton", "triton-dot", "triton-loop", "triton-8"]
 KEOPS_DIMENSIONS = 16  # so that the table does not wait for its compiler
 SOFT_POINTS = 2_000  # beyond which a soft pass is all curvature, n x n x m
+TRITON = "torchcoreset.transport.passes.fused.triton"  # imported where triton is
 CONSTANTS = {"dot": ("DOT_FROM", 1), "loop": ("DOT_FROM", 1 << 30), "8": ("WARPS", 8)}
 
 
@@ -33,8 +35,7 @@ def variant(name: str) -> Iterator[str]:
     if not change:
         yield engine
         return
-    from torchcoreset.transport.passes import triton
-
+    triton = importlib.import_module(TRITON)
     constant, value = CONSTANTS[change]
     kept = getattr(triton, constant)
     setattr(triton, constant, value)
