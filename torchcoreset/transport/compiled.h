@@ -1,4 +1,5 @@
-/* What the compiled parts share: how a function is seen from outside, and compiled for several sets of instructions. */
+/* What the compiled parts share: how a function is seen from outside, compiled for several sets of instructions, and made
+a part of those that call it, in each of these sets. */
 
 #ifdef _WIN32
 #define EXPORT __declspec(dllexport)
@@ -9,4 +10,9 @@
 #define VECTORISED __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define VECTORISED
+#endif
+#ifdef __GNUC__
+#define INLINE static inline __attribute__((always_inline))
+#else
+#define INLINE static inline
 #endif

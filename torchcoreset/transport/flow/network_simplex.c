@@ -151,7 +151,7 @@ static void detach(Tree *t, Int u) {
 
 /* Which samples are at home where, and what they would cost elsewhere */
 
-VECTORISED static void lower_prices(double *price, Int *cheapest, const double *cost, double home_cost, Int s, Int n) {
+INLINE void lower_prices(double *price, Int *cheapest, const double *cost, double home_cost, Int s, Int n) {
 #if defined(__GNUC__)
 #pragma omp simd
 #endif
@@ -187,7 +187,7 @@ static void keep(Tree *t, Int pair, Int s, double price) {
     kept[at] = (Move){price, s};
 }
 
-static void see(Tree *t, Int s) {
+VECTORISED static void see(Tree *t, Int s) {
     Int n = t->n, row = t->home[s] * n;
     const double *cost = t->cost + s * n, *beyond = t->beyond + row;
     double home_cost = t->home_cost[s];
@@ -200,36 +200,25 @@ static void see(Tree *t, Int s) {
     }
 }
 
-static void enter_home(Tree *t, Int s) {
+INLINE void put_inside(Tree *t, Int s) {
     Int home = t->home[s], next = t->first_inside[home];
     t->previous_inside[s] = NOBODY;
     t->next_inside[s] = next;
     if (next != NOBODY) t->previous_inside[next] = s;
     t->first_inside[home] = s;
+}
+
+static void enter_home(Tree *t, Int s) {
+    put_inside(t, s);
     see(t, s);
 }
 
-/* The same of all samples, before any has been seen. */
+/* The same of all samples, while no moves of any pair are kept: in a third of the time of as many calls. */
 VECTORISED static void enter_all_homes(Tree *t) {
-    Int n = t->n;
     for (Int s = 0; s < t->k; s++) {
-        Int home = t->home[s], next = t->first_inside[home];
-        t->previous_inside[s] = NOBODY;
-        t->next_inside[s] = next;
-        if (next != NOBODY) t->previous_inside[next] = s;
-        t->first_inside[home] = s;
-        double *price = t->price + home * n, home_cost = t->home_cost[s];
-        const double *cost = t->cost + s * n;
-        Int *cheapest = t->cheapest + home * n;
-#if defined(__GNUC__)
-#pragma omp simd
-#endif
-        for (Int j = 0; j < n; j++) {
-            double its = cost[j] - home_cost;
-            int is_less = its < price[j];
-            price[j] = is_less ? its : price[j];
-            cheapest[j] = is_less ? s : cheapest[j];
-        }
+        Int row = t->home[s] * t->n;
+        put_inside(t, s);
+        lower_prices(t->price + row, t->cheapest + row, t->cost + s * t->n, t->home_cost[s], s, t->n);
     }
 }
 
@@ -678,8 +667,8 @@ static void optimise_by_pairs(Tree *t) {
     }
 }
 
-/* Lower potentials until hardly a sample has a better place than its cell: shortest paths along the prices of pairs. Where
-some do, there need be none, and each round lowers some more. */
+/* Lower potentials until no sample has a better place than its cell: shortest paths along the prices of pairs. If no
+potential achieves that, each round lowers some more. */
 static void fit_potential(Tree *t) {
     int falls = 1;
     for (Int round = 0; falls && round < FITS; round++) {
@@ -712,7 +701,7 @@ static void settle_potential(Tree *t) {
     }
 }
 
-/* The largest price that is finite, or the largest difference of potentials if that is more; `most` (n) is written to. */
+/* The largest price that is finite, or twice the largest potential if that is more; `most` (n) is written to. */
 VECTORISED static double largest_price(const Tree *t, double *most) {
     Int n = t->n, rows = t->offsets ? 0 : t->k;
     const double *cost = t->cost, *home_cost = t->home_cost;
@@ -776,9 +765,9 @@ static char *allocate(Tree *t) {
 }
 
 /* See `network_simplex.py`. `home` (k) holds the cells at first, `home_mass` (k) the masses, and `home_cost` (k) the
-costs there; `v` (n) is the potential, which may be one that `fits` these cells badly. On return they describe the plan, with `link` (n) and `link_mass` (n): cell u has
-`link_mass[u]` of sample `link[u]`, if that is not negative, beside the samples at home in it. Returns the number of
-pivots, or -1 where there is not enough memory. */
+costs there; `v` (n) is the potential, which is fitted to these cells first where pairs are priced and `fits` is not 0. On
+return they describe the plan, with `link` (n) and `link_mass` (n): cell u has `link_mass[u]` of sample `link[u]`, if that
+is not negative, beside the samples at home in it. Returns the number of pivots, or -1 where there is not enough memory. */
 EXPORT Int network_simplex(Int n, Int k, const double *cost, const Int *offsets, const Int *cols, const double *excess,
                            double tolerance, Int fits, Int *home, double *home_mass, double *home_cost, Int *link,
                            double *link_mass, double *v) {

@@ -30,7 +30,6 @@ This file includes itself, for vectors of each size and for numbers of each type
 #else
 #define FETCH(address) (void)(address)
 #endif
-#define INLINE static inline __attribute__((always_inline))
 #define JOINED(name, type, bytes) name##_##type##_##bytes
 #define EXPANDED(name, type, bytes) JOINED(name, type, bytes)
 #define NAME(name) EXPANDED(name, REAL, BYTES)
@@ -275,10 +274,10 @@ INLINE REAL *NAME(fill)(Pass *p, Int n, const REAL *x, const double *v, REAL *ro
     return heights + filled;
 }
 
-/* Of each sample from `first` to `m` the point nearest in c - v, `cell` (m), unless those are `known`, and c - v there, from differences in double,
-`transform` (m); of each point the weights of the samples of its cell, added up, `mass` (n), and the gradient of the costs
-times these weights, `gradient` (n, d); and the means of `transform` and of its square, `moments` (2). All weights are
-1 / count where `weight` is NULL. `work` holds (n + POINTS) (d + 2) + d WIDTH numbers. */
+/* Of each sample from `first` to `m` the point nearest in c - v, `cell` (m), unless those are `known`, and c - v there,
+from differences in double, `transform` (m); of each point the weights of the samples of its cell, added up, `mass` (n),
+and the gradient of the costs times these weights, `gradient` (n, d); and the means of `transform` and of its square,
+`moments` (2). All weights are 1 / count where `weight` is NULL. `work` holds (n + POINTS) (d + 2) + d WIDTH numbers. */
 EXPORT void NAME(assigned)(Int n, Int first, Int m, Int d, Int root, Int known, Int count, const REAL *x,
                            const double *v, const REAL *y, const REAL *y2, const double *weight, REAL *work,
                            Int *cell, double *transform, double *mass, double *gradient, double *moments) {
