@@ -47,3 +47,4 @@ def test_from_cells_of_an_earlier_plan_a_flow_may_take_all_pairs_that_there_is_r
         state.needs_float64(potential)
         assert prefers_flow(state) == prefers
         assert may_start_from_cells(4000, 20) == (room > 4000 * 20)
+        assert not may_start_from_cells(4000, 3), "no cells are kept that no step would use"

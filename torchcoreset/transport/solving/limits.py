@@ -85,7 +85,7 @@ def is_for_one_rank(shape: tuple[int, int, int]) -> bool:
 
 def may_start_from_cells(m: int, n: int) -> bool:
     """Whether m samples and n points can take a flow on all pairs, which alone starts from cells of an earlier plan."""
-    return n * m <= MOST_PAIRS
+    return n * m <= (MOST_PAIRS if m <= FLOW_PER_POINT * n else FEW_PAIRS)
 
 
 def differences_are_cheap(n: int, m: int, d: int) -> bool:
