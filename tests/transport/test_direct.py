@@ -133,3 +133,13 @@ def test_a_flow_from_the_cells_of_an_earlier_plan_is_exact(kind: str, m: int) ->
             sums = torch.zeros(len(y), dtype=torch.float64).index_add_(0, found.plan.rows, found.plan.mass)
             assert torch.allclose(sums, make_problem(moved, y, 2, b, a).a, rtol=1e-9, atol=0)
             assert torch.allclose(found.plan.column_sums(), found.weights, rtol=0, atol=1e-11)
+
+
+@pytest.mark.usefixtures("direct")
+def test_a_start_far_above_the_costs_leaves_no_mean() -> None:
+    """Its digits hide a mean of its size, which the lower bound takes for 0."""
+    x, y = normal(6, 3, seed=1).double(), normal(80, 3).double()
+    best = tc.transport(x, y, exact=True).potential
+    for shift in (1e6, 3e7, -1e8):
+        found = tc.transport(x, y, start=best + shift)
+        assert float(found.weights @ found.potential) == pytest.approx(0, abs=1e-14)

@@ -55,6 +55,20 @@ def test_no_kind_of_data_is_an_exception(kind: str, weights: str, p: float) -> N
         assert dual_of(result.potential, cost, a, b) == pytest.approx(value, rel=1e-11, abs=1e-15 * cost.max())
 
 
+@in_time
+def test_samples_send_what_they_have_beside_a_heavy_one() -> None:
+    """It takes part in most pivots, whose rounding exceeded what light samples have."""
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(150, 2)), rng.normal(size=(600, 2))
+    a, b = np.full(600, 1e-9), rng.dirichlet(np.full(150, 0.3))
+    a[5] = 1
+    a /= a.sum()
+    cost = ((y[:, None] - x) ** 2).sum(2)
+    for costs in (cost, full(cost)):
+        result = balance(costs, *start(cost, a, b))
+        np.testing.assert_allclose(np.bincount(result.rows, result.mass, 600), a, rtol=1e-15)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @in_time
 def test_cells_of_many_samples_are_balanced_too(kind: str) -> None:

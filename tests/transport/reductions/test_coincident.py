@@ -66,6 +66,23 @@ def test_bounds_and_plans_are_those_of_all_points(kind: str, weighted: bool, mon
     torch.testing.assert_close(found.transform, reduced, rtol=1e-6, atol=1e-6 * float(reduced.abs().max()))
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_samples_too_light_to_have_a_length_keep_their_point(seed: int) -> None:
+    """They ended beyond the last part of a place, or in another's, and a light point beside a heavy sample had none."""
+    heavy, generator = 7, seeded(seed)
+    places = normal(4, 2, seed=seed).double()
+    x, y = places[torch.randint(4, (40,), generator=generator)], places[torch.randint(4, (134,), generator=generator)]
+    a = 10 ** (-18 * torch.rand(134, generator=generator, dtype=torch.float64))
+    b = torch.rand(40, generator=generator, dtype=torch.float64).where(torch.rand(40, generator=generator) < 0.5, 1e-9)
+    a[heavy], b[-3:] = 10.0, 0.0
+    found = tc.transport(x + 30, y, 1.5, b, a, exact=True)
+    rows, cols, mass = found.plan.rows, found.plan.cols, found.plan.mass
+    torch.testing.assert_close(found.plan.column_sums(), b / b.sum(), rtol=0, atol=2e-12)
+    torch.testing.assert_close(torch.bincount(rows, mass, minlength=134), a / a.sum(), rtol=1e-9, atol=0)
+    assert bool((found.assignment >= 0).all())
+    assert float(mass @ (y[rows] - x[cols] - 30).norm(dim=1) ** 1.5) == pytest.approx(found.value, rel=1e-12)
+
+
 @pytest.mark.parametrize("p", [1, 1.5, 3])
 def test_other_powers(p: float, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = equal_points("smooth")

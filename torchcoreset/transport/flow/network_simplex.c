@@ -764,13 +764,23 @@ static char *allocate(Tree *t) {
     return memory;
 }
 
-/* See `network_simplex.py`. `home` (k) holds the cells at first, `home_mass` (k) the masses, and `home_cost` (k) the
-costs there; `v` (n) is the potential, which is fitted to these cells first where pairs are priced and `fits` is not 0. On
-return they describe the plan, with `link` (n) and `link_mass` (n): cell u has `link_mass[u]` of sample `link[u]`, if that
-is not negative, beside the samples at home in it. Returns the number of pivots, or -1 where there is not enough memory. */
+/* What a shared sample has at home is what its other cells leave: pivots round, and a heavy sample takes part in many. */
+static void settle_masses(Tree *t, const double *mass) {
+    for (Int s = 0; s < t->k; s++) {
+        double shared = 0;
+        for (Int u = t->first_cell[s]; u != NOBODY; u = t->next_cell[u]) shared += t->link_mass[u];
+        t->home_mass[s] = fmax(0, mass[s] - shared);
+    }
+}
+
+/* See `network_simplex.py`. `home` (k) holds the cells at first, and `home_cost` (k) the costs there of samples that have
+the masses `mass` (k); `v` (n) is the potential, which is fitted to these cells first where pairs are priced and `fits` is
+not 0. On return they describe the plan, with `home_mass` (k), `link` (n) and `link_mass` (n): cell u has `link_mass[u]` of
+sample `link[u]`, if that is not negative, beside the samples at home in it. Returns the number of pivots, or -1 where
+there is not enough memory. */
 EXPORT Int network_simplex(Int n, Int k, const double *cost, const Int *offsets, const Int *cols, const double *excess,
-                           double tolerance, Int fits, Int *home, double *home_mass, double *home_cost, Int *link,
-                           double *link_mass, double *v) {
+                           double tolerance, Int fits, const double *mass, Int *home, double *home_mass,
+                           double *home_cost, Int *link, double *link_mass, double *v) {
     Tree t = {0};
     t.n = n, t.k = k, t.cost = cost, t.offsets = offsets, t.cols = cols;
     t.home = home, t.home_mass = home_mass, t.home_cost = home_cost;
@@ -778,6 +788,7 @@ EXPORT Int network_simplex(Int n, Int k, const double *cost, const Int *offsets,
     char *memory = allocate(&t);
     if (!memory) return -1;
     for (Int u = 0; u <= n; u++) t.first_shared[u] = NOBODY;
+    memcpy(home_mass, mass, k * sizeof(double));
     for (Int s = 0; s < k; s++) t.first_cell[s] = NOBODY, t.outside[s] = -INFINITY, t.priced[s] = 0;
     for (Int u = 0; t.price && u < n; u++) {
         t.first_inside[u] = NOBODY;
@@ -812,6 +823,7 @@ EXPORT Int network_simplex(Int n, Int k, const double *cost, const Int *offsets,
         }
     }
     settle_potential(&t);
+    settle_masses(&t, mass);
     free(memory);
     return t.pivots;
 }
@@ -872,6 +884,13 @@ static double weigh_cells(Int n, Int k, const double *a, const double *b, const 
     return wrong;
 }
 
+/* Subtract the mean b v from a potential (n). */
+static void centre(Int n, const double *b, double *v) {
+    double mean = 0;
+    for (Int j = 0; j < n; j++) mean += b[j] * v[j];
+    for (Int j = 0; j < n; j++) v[j] -= mean;
+}
+
 /* Solve `count` problems of one shape, one after the other: on costs (count, k, n), for masses `a` (count, k) and weights
 `b` (count, n), from the cells at the potentials `v` (count, n), which come back as those of the plans, with mean b v = 0.
 Where more of the mass than `many` is in wrong cells there, from those at zero, if less is; and where still more is, from
@@ -908,16 +927,16 @@ EXPORT Int solve_pairs(Int count, Int n, Int k, const double *cost, const double
             memcpy(home, earlier, k * sizeof(Int));
             weigh_cells(n, k, a, b, home, sums);
         }
-        for (Int s = 0; s < k; s++) home_cost[s] = cost[s * n + home[s]], home_mass[s] = a[s];
-        pivots[pair] = network_simplex(n, k, cost, NULL, NULL, sums, tolerance, fits, home, home_mass, home_cost, link,
+        for (Int s = 0; s < k; s++) home_cost[s] = cost[s * n + home[s]];
+        pivots[pair] = network_simplex(n, k, cost, NULL, NULL, sums, tolerance, fits, a, home, home_mass, home_cost, link,
                                        link_mass, v);
         failed = pivots[pair] < 0;
         if (failed) break;
         sizes[pair] = write_plan(n, k, cost, home, home_mass, home_cost, link, link_mass, rows, cols, masses, sums, value);
-        double mean = 0;
         *wrong = 0;
-        for (Int j = 0; j < n; j++) mean += b[j] * v[j], *wrong = fmax(*wrong, fabs(sums[j] - b[j]));
-        for (Int j = 0; j < n; j++) v[j] -= mean, cell_mass[j] = 0;
+        for (Int j = 0; j < n; j++) *wrong = fmax(*wrong, fabs(sums[j] - b[j])), cell_mass[j] = 0;
+        centre(n, b, v);
+        centre(n, b, v); /* once more: a start far above the costs has left a mean of its size by rounding */
         nearest_cells(n, k, cost, v, cell, reduced);
         for (Int s = 0; s < k; s++) {
             cell_cost[s] = cost[s * n + cell[s]];

@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 MANY_WRONG = 0.05  # of all mass, in wrong cells of a potential, beyond which those of an earlier plan are mostly nearer
 MASS_TOLERANCE = 1e-12  # mean point weights: mass below it is rounding, and not moved
 ARGUMENTS = {
-    "network_simplex": "nn" + 4 * "*" + "xn" + 6 * "*" + ">n",
+    "network_simplex": "nn" + 4 * "*" + "xn" + 7 * "*" + ">n",
     "solve_pairs": "nnn" + 3 * "*" + "xx" + 13 * "*" + ">n",
     "nearest_cells": "nn" + 4 * "*",
     "cheapest_moves": "nn**nn***",
@@ -70,11 +70,11 @@ def balance(cost: Floats | CandidateArcs, cell: Ints, mass: Floats, excess: Floa
     else:
         costs = _floats(cost)
         home_cost = costs[np.arange(k), cell]
-    home, home_mass, potential = _ints(cell).copy(), _floats(mass).copy(), _floats(v).copy()
+    home, home_mass, potential = _ints(cell).copy(), np.empty(k), _floats(v).copy()
     link, link_mass = np.empty(n, dtype=np.int64), np.empty(n)
     pivots = _call(
         "network_simplex", n, k, costs, offsets, cols, _floats(excess), MASS_TOLERANCE / n, False,
-        home, home_mass, home_cost, link, link_mass, potential,
+        _floats(mass), home, home_mass, home_cost, link, link_mass, potential,
     )  # fmt: skip
     if pivots < 0:
         raise MemoryError(f"no memory to balance {k} samples among {n} cells")

@@ -19,6 +19,8 @@ from ..problem import Problem
 from ..result import Coupling, Transport
 from .repeated import MOST_SHARE, SLIVER, row_keys
 
+LEAST_PIECE = 1e-12  # of a place: a smaller piece of an entry is rounding, however large the entry
+
 
 @dataclass(frozen=True)
 class Places:
@@ -65,20 +67,24 @@ class Places:
         order = order[plan.cols[order].argsort(stable=True)]
         rows, place, mass = plan.rows[order], plan.cols[order], plan.mass[order]
         width = mass / mass_by_cell(place, mass, k)[place]
-        ends = _ends(width, place, k)
+        ends, sliver = _ends(width, place, k), (SLIVER * width).clamp(max=LEAST_PIECE)
         points = self.of.argsort(stable=True)
+        places = torch.arange(k, device=device)
         part_ends = _ends(share[points], self.of[points], k)
-        first = torch.searchsorted(part_ends, ends - (1 - SLIVER) * width)
-        last = torch.searchsorted(part_ends, ends - SLIVER * width)
+        # Of each place the first and the last part of any length: an entry beside them is there by rounding.
+        begin = torch.searchsorted(part_ends, places.to(part_ends), right=True)
+        end = torch.searchsorted(part_ends, part_ends[torch.searchsorted(self.of[points], places, right=True) - 1])
+        first = torch.searchsorted(part_ends, ends - width + sliver).clamp(begin[place], end[place])
+        last = torch.searchsorted(part_ends, ends - sliver).clamp(first, end[place])
         count = last - first + 1
         entry = torch.arange(len(rows), device=device).repeat_interleave(count)
         number = torch.arange(len(entry), device=device) - (count.cumsum(0) - count)[entry]  # of each of its pieces
         part = first[entry] + number
         lower = torch.where(number == 0, (ends - width)[entry], part_ends[part - 1])
         upper = torch.where(part == last[entry], ends[entry], part_ends[part])
-        length = upper - lower
-        piece = mass[entry] * (length / mass_by_cell(entry, length, len(rows))[entry])
-        held = piece > 0  # points without weight have no length
+        length, whole = upper - lower, (count == 1)[entry]  # which may be too short for floats to tell
+        piece = torch.where(whole, 1.0, length / mass_by_cell(entry, length, len(rows))[entry]) * mass[entry]
+        held = whole | (piece > 0)  # points without weight have no length
         return Coupling(rows[entry[held]], points[part[held]], piece[held], (plan.shape[0], len(share)))
 
 
