@@ -184,3 +184,14 @@ def test_light_samples_right_on_points_are_matched() -> None:
     weights = torch.tensor([0.0, 1, 2] * 4, dtype=torch.float64)
     found = tc.transport(y[weights > 0], y, 2, weights[weights > 0], weights)
     assert torch.equal(found.assignment < 0, weights == 0)
+
+
+def test_a_heavy_sample_gives_light_points_their_share() -> None:
+    """Pieces of less than 1e-9 of a sample were taken for rounding: a hundred points had none."""
+    y = torch.arange(40, dtype=torch.float64)[:, None].expand(-1, 2).repeat(60, 1)
+    a = torch.full((len(y),), 1e-9, dtype=torch.float64).index_fill_(0, torch.tensor([7]), 1.0)
+    b = 10 ** torch.linspace(-12, 0, 200, dtype=torch.float64)
+    found = tc.transport(normal(200, 2).double() + 20, y, 2, b, a)
+    torch.testing.assert_close(found.plan.column_sums(), b / b.sum(), rtol=0, atol=5e-12)
+    sent = torch.bincount(found.plan.rows, found.plan.mass, minlength=len(y))
+    torch.testing.assert_close(sent, a / a.sum(), rtol=2e-9, atol=1e-16)

@@ -17,9 +17,7 @@ from torch import Tensor
 from ...deterministic import column_medians, mass_by_cell, running_sum
 from ..problem import Problem
 from ..result import Coupling, Transport
-from .repeated import MOST_SHARE, SLIVER, row_keys
-
-LEAST_PIECE = 1e-12  # of a place: a smaller piece of an entry is rounding, however large the entry
+from .repeated import LEAST_PIECE, MOST_SHARE, SLIVER, row_keys
 
 
 @dataclass(frozen=True)

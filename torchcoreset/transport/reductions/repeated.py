@@ -30,6 +30,9 @@ RUNS = 8  # of rows side by side, half of all that are looked at
 LEAST_SHARE = 1 / 16  # of the rows of that look, below which not all are compared
 MOST_SHARE = 0.95  # distinct rows for each sample above which merging gains too little
 SLIVER = 1e-9  # of a sample: a smaller part of one is rounding
+LEAST_PIECE = (
+    1e-12  # of the mass that is divided: a smaller piece is, and a larger one is not, however heavy the sample
+)
 
 
 @dataclass(frozen=True)
@@ -168,7 +171,7 @@ def _shared(
     row_of_copy, row_of_entry, mass = of[copies], plan.rows[entries], mass[copies]
     ends, entry_ends = _ends_in_rows(mass, row_of_copy), _ends_in_rows(plan.mass[entries], row_of_entry)
     total = ends.new_zeros(len(which)).index_put_((row_of_copy[_is_last(row_of_copy)],), ends[_is_last(row_of_copy)])
-    full = entry_ends >= total[row_of_entry] * (1 - SLIVER)
+    full = entry_ends >= (total - _sliver(total))[row_of_entry]
     if all_matched:
         full |= _is_last(row_of_entry)
     entry_ends = torch.where(full, total[row_of_entry], entry_ends)
@@ -181,11 +184,16 @@ def _shared(
     inside = (copy < len(copies)) & (entry < len(entries))
     copy, entry = copy.clamp_(max=len(copies) - 1), entry.clamp_(max=len(entries) - 1)
     # Beyond the last entry of a row its copies stay unmatched.
-    kept = inside & (row_of_entry[entry] == row) & (row_of_copy[copy] == row) & (piece > SLIVER * mass[copy])
+    kept = inside & (row_of_entry[entry] == row) & (row_of_copy[copy] == row) & (piece > _sliver(mass[copy]))
     if all_matched:  # a sample lighter than rounding has its entry, too
         alone = torch.ones_like(copies, dtype=torch.bool).index_fill_(0, copy[kept], False)
         kept |= is_copy & alone[copy]
     return copies[copy[kept]], plan.cols[entries[entry[kept]]], piece[kept]
+
+
+def _sliver(mass: Tensor) -> Tensor:
+    """A part of these masses that is none but by rounding."""
+    return (SLIVER * mass).clamp(max=LEAST_PIECE)
 
 
 def _ends_in_rows(mass: Tensor, row: Tensor) -> Tensor:
