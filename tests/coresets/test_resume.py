@@ -51,6 +51,7 @@ BUILDS: dict[str, tuple[Any, int, dict[str, Any]]] = {
     "sgd, p=1": (ROWS, 20, {"algorithm": "sgd", "steps": 40, "p": 1, "batch_size": 50}),
     "gradient": (ROWS, 8, {"algorithm": "gradient", "steps": 40}),
     "rows": (ROWS[:1000], 20, {"rows": True, "tolerance": 1e-4, "keep": [3, 8]}),
+    "equal points": (ROWS[torch.arange(150) % 5], 10, {"weights": "free", "steps": 12}),  # which a start parts by noise
     "a generator": (ROWS, 6, {"seed": 3, "init": "kmeans++"}),
 }
 

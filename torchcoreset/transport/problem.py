@@ -218,11 +218,15 @@ def without_offset(x: Tensor, y: Tensor, largest: float) -> tuple[Tensor, Tensor
     limits = torch.finfo(x.dtype)
     spacing = max(math.ldexp(limits.eps, math.frexp(largest)[1]), limits.tiny * limits.eps)  # that of denormals
     shift = column_medians(x)
-    if len(y) > SHOWN:  # copies of many numbers, in each step of a build
-        some = y[:: max(1, len(y) // FEW)].double()
-        if float(shift.double().square().sum()) <= float((some - shift).square().sum(1).median()):
-            return x.clone(), y  # a parameter may be stepped while the problem is kept
+    if len(y) > SHOWN and is_small(shift, y):  # copies of many numbers, in each step of a build
+        return x.clone(), y  # a parameter may be stepped while the problem is kept
     return (x - shift, y - shift) if _is_left_of(shift, spacing, x, y) else (x.clone(), y)
+
+
+def is_small(offset: Tensor, y: Tensor) -> bool:
+    """Whether samples (m, d) are farther from an offset (d,) than it is from the origin: digits suffice then."""
+    some = y[:: max(1, len(y) // FEW)].double()
+    return float(offset.double().square().sum()) <= float((some - offset).square().sum(1).median())
 
 
 def _is_left_of(shift: Tensor, spacing: float, x: Tensor, y: Tensor) -> bool:

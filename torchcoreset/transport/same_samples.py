@@ -1,4 +1,7 @@
-"""Solves between points that move and samples that stay: what is known of the samples is found once."""
+"""Solves between points that move and samples that stay: what is known of the samples is found once.
+
+It depends on the samples alone, and not on points that came before: a build that is resumed finds the same bits.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from torch import Tensor
 from ..tensors import check_finite
 from .costs import Cost
 from .passes import EngineChoice
-from .problem import as_table, make_problem, offset_of
+from .problem import as_table, is_small, make_problem, offset_of, with_offset
 from .reductions import Distinct, distinct
 from .result import Transport
 from .solve import solve
@@ -30,8 +33,9 @@ class SameSamples:
     sample_weights: Tensor | None = None
     trim: float = 0.0
     engine: EngineChoice = "auto"
-    _last: Distinct | None = field(default=None, init=False)
-    _shift: Tensor | None = field(default=None, init=False)  # (d,) what was subtracted from points and samples
+    _kind: Any = field(default=None, init=False)  # shape, dtype and device of points
+    _held: Distinct | None = field(default=None, init=False)  # the problem of some points of that kind
+    _shift: Tensor | None = field(default=None, init=False)  # (d,) what was subtracted from points and samples there
 
     def solve(
         self,
@@ -44,30 +48,40 @@ class SameSamples:
         accept_near_optimal: bool = False,
     ) -> Transport:
         """The transport between points (n, d) and the samples; as in `solve`."""
-        problem = self._moved(points) or self._made(points)
+        problem = self._moved(points)
+        if problem is None:
+            problem = distinct(
+                make_problem(points, self.samples, self.p, self.point_weights, self.sample_weights, trim=self.trim)
+            )
         return solve(
             problem, tolerance=tolerance, exact=False, start=start, max_steps=max_steps, engine=self.engine,
             accept_near_optimal=accept_near_optimal, earlier=earlier,
         )  # fmt: skip
 
-    def _made(self, points: Tensor) -> Distinct:
-        problem = make_problem(points, self.samples, self.p, self.point_weights, self.sample_weights, trim=self.trim)
-        shift = offset_of(problem, points)
-        self._last, self._shift = distinct(problem), shift if bool(shift.any()) else None
-        return self._last
-
     def _moved(self, points: Tensor) -> Distinct | None:
-        """The last problem with these points; None where they do not fit into it without rounding."""
-        last, shift, x = self._last, self._shift, as_table(points, "points")
-        if last is None:
+        """The held problem with these points; None where they do not fit into it without rounding."""
+        x, y = as_table(points, "points"), as_table(self.samples, "samples")
+        if x.shape[1] != y.shape[1]:
             return None
-        held = last.problem.x
-        if (x.shape, x.dtype, x.device) != (held.shape, held.dtype, held.device):
+        if self._kind != (x.shape, x.dtype, x.device):
+            self._hold(x, y)
+        assert self._held is not None  # just now, or before
+        if self._held.problem.x.dtype != x.dtype:
             return None
-        largest = max(last.problem.largest, check_finite(x, "points"))
+        largest = max(self._held.problem.largest, check_finite(x, "points"))
         if 2 * largest > torch.finfo(x.dtype).max:  # differences may overflow
             return None
-        if shift is None:
-            return last.with_points(x.clone(), largest)  # a parameter may be stepped while the problem is kept
-        moved = x - shift
-        return last.with_points(moved, largest) if torch.equal(moved + shift, x) else None
+        if self._shift is None:
+            return self._held.with_points(x.clone(), largest)  # a parameter may be stepped while the problem is kept
+        moved = x - self._shift
+        return self._held.with_points(moved, largest) if torch.equal(moved + self._shift, x) else None
+
+    def _hold(self, x: Tensor, y: Tensor) -> None:
+        """Make the problem of some of the samples (m, d) in place of points (n, d)."""
+        some = y[torch.arange(len(x), device=y.device) * len(y) // len(x)].to(x)
+        problem = make_problem(some, y, self.p, self.point_weights, self.sample_weights, trim=self.trim)
+        shift = offset_of(problem, some)
+        if bool(shift.any()) and is_small(shift, y):  # it would leave digits of its own in most points
+            problem, shift = with_offset(problem, some), torch.zeros_like(shift)
+        self._held, self._shift = distinct(problem), shift if bool(shift.any()) else None
+        self._kind = (x.shape, x.dtype, x.device)

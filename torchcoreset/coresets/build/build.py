@@ -241,7 +241,7 @@ def build_coreset(
     }  # fmt: skip
     run = Run(steps, tolerance, bar, generator, same, callback, checkpoint, resume)
     if resume is not None:
-        start = replace(start, init=resume["points"], restarts=None)
+        start = replace(start, init=resume["points"], restarts=None, resumes=True)
     method = Method(algorithm, optimizer, other, engine, group, trials)
     with bar, solver_modes():
         if algorithm == "sgd":

@@ -45,6 +45,7 @@ class Start:
     weights: Any  # (n,) weights of the points, any positive sum; None for equal ones; "free" or bounds
     engine: str  # of each transport
     trim: float = 0.0  # share of the samples that stays unmatched
+    resumes: bool = False  # a run, whose points are taken as they were
 
     def __post_init__(self) -> None:
         if self.restarts is None:
@@ -69,7 +70,7 @@ class Start:
             if len(points) != self.size:
                 raise ValueError(f"init: got {len(points)} points; expected size={self.size} of them.")
             check_finite(points, "init")
-            points = _floating(points, generator)
+            points = points if self.resumes else _floating(points, generator)
         return points, self._weights(points.device)
 
     def _weights(self, device: torch.device) -> Any:
