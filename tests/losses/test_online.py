@@ -537,3 +537,29 @@ def test_points_without_weight_are_told_of_like_any_other() -> None:
     assert torch.equal(last.weights, weights.double() / 4)
     assert (last.excess[1], last.cell_mass[1]) == (0, 0)
     assert 0 <= last.marginal_error <= 1
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scale"), [("float32", 1e-17), ("float64", 1e-12), ("float64", 1e-30), ("float64", 1e60)]
+)
+def test_any_scale(dtype: str, scale: float) -> None:
+    """No smoothing has a size of its own, and what float32 cannot hold is computed in float64."""
+    x, batches = normal(6, 3, seed=9).double(), [normal(60, 3, seed=seed).double() for seed in range(4)]
+    unit, scaled = tc.CoresetLoss(online=True), tc.CoresetLoss(online=True)
+    for y in batches:
+        expected = unit(x, y).item()
+        scaled(*((scale * rows).to(getattr(torch, dtype)) for rows in (x, y)))
+        assert scaled.last.value == pytest.approx(expected * scale**2, rel=1e-4, abs=0)
+
+
+def test_refused_points_leave_the_state() -> None:
+    loss = tc.CoresetLoss(online=True)
+    x, y = normal(6, 3, seed=9), normal(60, 3)
+    for _ in range(2):
+        loss(x, y)
+    before = {name: tensor.clone() for name, tensor in loss.state_dict().items()}
+    for wrong in (x.to("meta"), x.double() * 1e200, x.fill_(torch.nan)):
+        with pytest.raises(ValueError, match=r"points"):
+            loss(wrong, y)
+    for name, tensor in loss.state_dict().items():
+        assert torch.equal(tensor, before[name]), name

@@ -242,7 +242,8 @@ class CoresetLoss(nn.Module):
         """
         if not self.potential.numel():
             return None
-        device = points.device if isinstance(points, Tensor) else self.potential.device
+        given = isinstance(points, Tensor) and not points.is_meta  # those have no values, and will be refused
+        device = points.device if given else self.potential.device
         if self._stream is None or self.potential.device != device or not self._stream.is_in(self.__dict__):
             tensors = {name: _usable(self.__dict__[name], device) for name in MEMORY_DIMENSIONS}
             self.__dict__.update(tensors)

@@ -16,7 +16,7 @@ from typing import Any
 from torch import Tensor
 
 from ..errors import DriftWarning, warn_user
-from ..transport import Cost
+from ..transport import Cost, within_range
 from ..transport.passes import EngineName
 from ..transport.ranks import as_ranks, engine_on, problem_on, told_to
 from ..transport.stream import Followed, Memory, follow, see
@@ -102,9 +102,10 @@ def stream_value(
         memory = read()
         problem, seen = problem_on(
             ranks, CALL, x, y, settings.p, point_weights, sample_weights,
-            lambda problem: see(memory, problem, x, y, settings.engine), settings=agreed,
+            lambda problem: see(memory, within_range(problem), x, y, settings.engine), settings=agreed,
         )  # fmt: skip
         engine = engine_on(ranks, settings.engine)
+        problem = within_range(problem)
         found = follow(memory, problem, x, y, seen, forgetting=settings.forgetting, engine=engine)
         result = found.transport
 

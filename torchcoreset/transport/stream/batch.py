@@ -112,4 +112,4 @@ def effective_size(problem: Problem) -> float:
 
 def least_smoothing(engine: Engine) -> float:
     """The smallest eta that rounding allows."""
-    return max(64 * engine.rounding, LEAST)
+    return 64 * engine.rounding or LEAST
