@@ -199,3 +199,24 @@ def test_outliers_of_exactly_the_mass_that_stays_unmatched(weights: object, plac
         assert found.value == pytest.approx(tc.transport(x, y, 2, weights, tolerance=1e-6).value, rel=2e-6)
         assert bool((found.plan.rows < 1980).all())
         assert float(found.potential.abs().max()) < 1e3
+
+
+@pytest.mark.parametrize("weights", [None, "free"], ids=str)
+def test_a_sample_that_is_nearly_all_is_matched_in_part(weights: object) -> None:
+    """The first level left it unmatched, and with it all that was to be moved: the lower bound stayed near zero."""
+    x, y = torch.zeros(1, 4, dtype=torch.float64), 1e-5 * normal(20, 4, seed=1).double()
+    y[5] += 30
+    a = torch.full((20,), 1e-9, dtype=torch.float64).index_fill_(0, torch.tensor([5]), 1.0)
+    found = tc.transport(x, y, 2, weights, a, trim=0.1)
+    assert found.status is tc.Status.CONVERGED
+    low, high = bounds_of(weights, 1)
+    assert found.value == pytest.approx(relaxed_value(x, y, 2, low, high, a, 0.1), rel=1e-3)
+
+
+def test_points_lighter_than_a_part_of_a_sample_keep_their_mass() -> None:
+    """Parts of less than 1e-9 of a sample were dropped as rounding, and the plan with them."""
+    x, y = normal(20, 3).double(), 3 + normal(80, 3, seed=1).double()
+    b = 10 ** torch.linspace(-12, 0, 20, dtype=torch.float64)
+    found = tc.transport(x, y, 2, b, trim=0.1)
+    assert found.status is tc.Status.CONVERGED
+    torch.testing.assert_close(found.plan.column_sums(), b / b.sum(), rtol=0, atol=1e-12)

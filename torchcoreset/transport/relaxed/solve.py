@@ -128,8 +128,8 @@ class _Solver:
             return zero
         costs = relaxed_cells(engine, self.marginals, zero).cost
         order = costs.argsort(stable=True)
-        within = running_sum(engine.problem.a[order]) <= self.marginals.matched * (1 + PART)
-        return zero + costs[order[(within.sum() - 1).clamp(min=0)]]
+        below = running_sum(engine.problem.a[order]) < self.marginals.matched * (1 - PART)
+        return zero + costs[order[below.sum().clamp(max=len(order) - 1)]]  # of the sample that completes it
 
     def _balance_in_rounds(self, v: Tensor) -> Status:
         problem = self.problem
@@ -193,7 +193,8 @@ class _Solver:
         found = balance_relaxed(
             costs.cpu().numpy(), cells.cell[offered], a[offered], cells.mass, marginals, cells.potential, cells.level
         )
-        goes = (found.cols < n) & (found.mass > PART * a[offered[found.rows]])
+        none = (PART * a[offered[found.rows]]).clamp(max=MASS_TOLERANCE / n)  # which a light point may need
+        goes = (found.cols < n) & (found.mass > none)
         moved = (offered[found.rows[goes]], found.cols[goes], found.mass[goes])
         still = cells.cell < n
         still[offered] = False
