@@ -271,6 +271,14 @@ def test_unusable_tables(data, message):
         as_source(data)
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged], ids=str)
+def test_nested_tensors_are_refused(layout):
+    rows = torch.nested.nested_tensor([torch.zeros(2, 3), torch.zeros(4, 3)], layout=layout)
+    with pytest.raises(ValueError, match="expected a dense tensor"):
+        as_source(rows)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_rows_with_nan_or_inf_are_counted(dtype, value):

@@ -62,6 +62,16 @@ def test_points_that_came_before_leave_no_trace(kind: str) -> None:
         assert torch.equal(found.potential, alone.potential)
 
 
+def test_points_far_beyond_an_offset_are_not_rounded_by_it() -> None:
+    """Added to what it was subtracted from, it may give the points again although digits were lost between."""
+    y = (1024 * normal(1500, 3)).round() / 1024 + 100
+    x = 3e5 * (1 + normal(2, 3, seed=1).abs())
+    found = SameSamples(y, 2).solve(x, **ASKED)
+    rows, cols = found.plan.rows, found.plan.cols
+    cost = found.plan.mass @ (y[rows].double() - x[cols].double()).square().sum(1)
+    assert found.value == pytest.approx(float(cost), rel=1e-13)
+
+
 def test_samples_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
     monkeypatch.setattr(repeated, "repeats_of", lambda y: looked.append(len(y)))

@@ -74,7 +74,9 @@ class SameSamples:
         if self._shift is None:
             return self._held.with_points(x.clone(), largest)  # a parameter may be stepped while the problem is kept
         moved = x - self._shift
-        return self._held.with_points(moved, largest) if torch.equal(moved + self._shift, x) else None
+        # Where points are larger than the offset the second difference shows what was rounded, else the first sum.
+        exact = torch.equal(moved + self._shift, x) and torch.equal(x - moved, self._shift.expand_as(x))
+        return self._held.with_points(moved, largest) if exact else None
 
     def _hold(self, x: Tensor, y: Tensor) -> None:
         """Make the problem of some of the samples (m, d) in place of points (n, d)."""

@@ -86,8 +86,9 @@ class ArrayReader(Reader):
 
 def is_lazy_array(data: Any) -> bool:
     """Whether this is an array of another library that is sliced on disk, or computed in chunks: h5py, zarr, Dask."""
-    sliced = all(hasattr(data, name) for name in ("shape", "dtype", "chunks", "__getitem__"))
-    return sliced and not isinstance(data, (np.ndarray, Tensor, type))
+    if isinstance(data, (np.ndarray, Tensor, type)):  # first: a nested tensor raises where it is asked for its shape
+        return False
+    return all(hasattr(data, name) for name in ("shape", "dtype", "chunks", "__getitem__"))
 
 
 def held_by_name(data: Any) -> str:
