@@ -64,8 +64,8 @@ def test_points_that_came_before_leave_no_trace(kind: str) -> None:
 
 def test_points_far_beyond_an_offset_are_not_rounded_by_it() -> None:
     """Added to what it was subtracted from, it may give the points again although digits were lost between."""
-    y = (1024 * normal(1500, 3)).round() / 1024 + 100
-    x = 3e5 * (1 + normal(2, 3, seed=1).abs())
+    y = ((1024 * normal(1500, 3)).round() / 1024 + 100).float()
+    x = (3e5 * (1 + normal(2, 3, seed=1).abs())).float()
     found = SameSamples(y, 2).solve(x, **ASKED)
     rows, cols = found.plan.rows, found.plan.cols
     cost = found.plan.mass @ (y[rows].double() - x[cols].double()).square().sum(1)
