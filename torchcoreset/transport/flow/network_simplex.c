@@ -26,7 +26,9 @@ leaving arc, which keeps the tree strongly feasible, so that pivots cannot cycle
    has risen by more than `rise` since, so that samples deep inside a cell are not priced again;
 5. where the costs are far more than caches hold, most scans look only at a few points near each sample, as in the
    shortlist method (Gottschlich, Schuhmacher 2014, PLoS ONE 9(10)). Scans of all points renew these, and prove the end;
-6. it may start from cells that are not those of the potential, which is fitted to them first. */
+6. it may start from cells that are not those of the potential, which is fitted to them first;
+7. where cells hold many samples and much is in wrong ones, flows on a part of the samples come first, as in multiscale
+   transport (Merigot 2011, Computer Graphics Forum 30(5)): their potential leaves a tenth of the pivots or fewer. */
 
 #include <math.h>
 #include <stdint.h>
@@ -48,6 +50,9 @@ enum { NEAR_FROM = 1 << 21 }; /* costs from which most scans see near points alo
 enum { LANES = 8 };           /* near points of each sample; 16 are no faster */
 enum { FEWER = 4 };           /* all points are priced again once near ones give so many times fewer candidates */
 enum { FITS = 10 };           /* rounds, at most, in which a potential is fitted to cells: 3, 10 and 100 do about as well */
+enum { THINNER = 4 };         /* each of the flows before the last has so many times fewer samples than the next */
+enum { COARSEST = 8 };        /* samples a point in the first of them, at least */
+enum { CHUNK = 16 };          /* samples of a cell that lie side by side */
 enum { BLOCK = 64 };          /* pairs looked at together for whether a sample is among the cheapest of one */
 
 static const double FIRST = 1.0 / 64;  /* largest price at first: cost of the artificial arcs */
@@ -106,8 +111,11 @@ typedef struct {
     Move *kept;                /* (n, n, keeps) the cheapest, the dearest first; some samples may have left since */
     Int *count;                /* (n, n) how many these are */
     double *beyond;            /* (n, n) what others cost at least; -inf where none are kept */
-    Int *first_inside;         /* samples at home in each cell (n), and the next and previous of each sample (k) */
-    Int *next_inside, *previous_inside;
+    /* Samples at home in each cell, in chunks: of a cell all are full but the last */
+    Int *last_chunk, *filled;  /* (n) the last chunk of each cell, or NOBODY, and how many samples are in it */
+    Int *chunk_before;         /* of each chunk, or NOBODY; of a free chunk the next that is free */
+    Int *inside, *place;       /* (chunks, CHUNK) samples, and where each of them is (k) */
+    Int free_chunk;
     Int pivots;
 } Tree;
 
@@ -201,11 +209,16 @@ VECTORISED static void see(Tree *t, Int s) {
 }
 
 INLINE void put_inside(Tree *t, Int s) {
-    Int home = t->home[s], next = t->first_inside[home];
-    t->previous_inside[s] = NOBODY;
-    t->next_inside[s] = next;
-    if (next != NOBODY) t->previous_inside[next] = s;
-    t->first_inside[home] = s;
+    Int home = t->home[s];
+    if (t->filled[home] == CHUNK) {
+        Int chunk = t->free_chunk;
+        t->free_chunk = t->chunk_before[chunk];
+        t->chunk_before[chunk] = t->last_chunk[home];
+        t->last_chunk[home] = chunk;
+        t->filled[home] = 0;
+    }
+    t->place[s] = t->last_chunk[home] * CHUNK + t->filled[home]++;
+    t->inside[t->place[s]] = s;
 }
 
 static void enter_home(Tree *t, Int s) {
@@ -223,11 +236,29 @@ VECTORISED static void enter_all_homes(Tree *t) {
 }
 
 static void leave_home(Tree *t, Int s) {
-    Int next = t->next_inside[s], previous = t->previous_inside[s];
-    if (previous != NOBODY) t->next_inside[previous] = next;
-    else t->first_inside[t->home[s]] = next;
-    if (next != NOBODY) t->previous_inside[next] = previous;
+    Int home = t->home[s], chunk = t->last_chunk[home], last = t->inside[chunk * CHUNK + --t->filled[home]];
+    t->inside[t->place[s]] = last;
+    t->place[last] = t->place[s];
+    if (t->filled[home]) return;
+    t->last_chunk[home] = t->chunk_before[chunk];
+    t->filled[home] = CHUNK;
+    t->chunk_before[chunk] = t->free_chunk;
+    t->free_chunk = chunk;
 }
+
+/* Samples of one cell that lie side by side; none in front of the first chunk. */
+typedef struct {
+    const Int *sample;
+    Int count, number;
+} Chunk;
+
+INLINE Chunk chunk_at(const Tree *t, Int number, Int count) {
+    return number == NOBODY ? (Chunk){NULL, 0, NOBODY} : (Chunk){t->inside + number * CHUNK, count, number};
+}
+
+INLINE Chunk last_of(const Tree *t, Int i) { return chunk_at(t, t->last_chunk[i], t->filled[i]); }
+
+INLINE Chunk before(const Tree *t, Chunk c) { return chunk_at(t, t->chunk_before[c.number], CHUNK); }
 
 static void forget_prices(Tree *t, Int i) {
     for (Int pair = i * t->n; pair < (i + 1) * t->n; pair++) t->price[pair] = INFINITY, t->cheapest[pair] = NOBODY;
@@ -589,15 +620,19 @@ static void look_up(Tree *t, Int i, Int j) {
     Int n = t->n, pair = i * n + j;
     if (t->looks[i] == LOOKS) {
         forget_prices(t, i);
-        for (Int s = t->first_inside[i]; s != NOBODY; s = t->next_inside[s]) see(t, s);
+        for (Chunk c = last_of(t, i); c.count; c = before(t, c))
+            for (Int at = 0; at < c.count; at++) see(t, c.sample[at]);
         return;
     }
     t->looks[i]++;
     t->price[pair] = INFINITY;
     t->cheapest[pair] = NOBODY;
-    for (Int s = t->first_inside[i]; s != NOBODY; s = t->next_inside[s]) {
-        double its = t->cost[s * n + j] - t->home_cost[s];
-        if (its < t->price[pair]) t->price[pair] = its, t->cheapest[pair] = s;
+    for (Chunk c = last_of(t, i); c.count; c = before(t, c)) {
+        for (Int at = 0; at < c.count; at++) {
+            Int s = c.sample[at];
+            double its = t->cost[s * n + j] - t->home_cost[s];
+            if (its < t->price[pair]) t->price[pair] = its, t->cheapest[pair] = s;
+        }
     }
 }
 
@@ -608,9 +643,12 @@ static void next_kept(Tree *t, Int i, Int j) {
     while (*count && t->home[kept[*count - 1].sample] != i) --*count;
     if (!*count) {
         t->beyond[pair] = INFINITY;
-        for (Int s = t->first_inside[i]; s != NOBODY; s = t->next_inside[s]) {
-            double its = t->cost[s * n + j] - t->home_cost[s];
-            if (its < t->beyond[pair]) keep(t, pair, s, its);
+        for (Chunk c = last_of(t, i); c.count; c = before(t, c)) {
+            for (Int at = 0; at < c.count; at++) {
+                Int s = c.sample[at];
+                double its = t->cost[s * n + j] - t->home_cost[s];
+                if (its < t->beyond[pair]) keep(t, pair, s, its);
+            }
         }
     }
     t->price[pair] = *count ? kept[*count - 1].price : INFINITY;
@@ -743,7 +781,7 @@ static char *allocate(Tree *t) {
     /* A cell that holds nearly all is looked through for each of its pairs: pairs took 20 times as long (measured). */
     if (is_large && in_pairs && k < KEEP_FROM * n) in_pairs = !is_crowded(t);
     if (!t->offsets && in_pairs) {
-        of_pairs = 2 * n * n + 3 * n + 2 * k;
+        of_pairs = 2 * n * n + 4 * n + k + (CHUNK + 1) * (k / CHUNK + n);
         if (k >= KEEP_FROM * n) t->keeps = sqrt((double)k / n), of_kept = (2 + 2 * t->keeps) * n * n;
     } else if (!t->offsets && is_large) of_near = 2 * LANES * k;
     size_t numbers = (9 * k + (8 + SCANS) * n + SCANS + 3 + of_pairs + of_kept + of_near);
@@ -758,7 +796,8 @@ static char *allocate(Tree *t) {
     if (of_kept) TAKE(count, n * n), TAKE(beyond, n * n), TAKE(kept, 2 * t->keeps * n * n);
     if (of_pairs) {
         TAKE(price, n * n), TAKE(cheapest, n * n), TAKE(gain, n), TAKE(looks, n);
-        TAKE(first_inside, n), TAKE(next_inside, k), TAKE(previous_inside, k);
+        TAKE(last_chunk, n), TAKE(filled, n), TAKE(chunk_before, k / CHUNK + n), TAKE(inside, CHUNK * (k / CHUNK + n));
+        TAKE(place, k);
     }
     TAKE(lacks, 0);
     return memory;
@@ -791,10 +830,11 @@ EXPORT Int network_simplex(Int n, Int k, const double *cost, const Int *offsets,
     memcpy(home_mass, mass, k * sizeof(double));
     for (Int s = 0; s < k; s++) t.first_cell[s] = NOBODY, t.outside[s] = -INFINITY, t.priced[s] = 0;
     for (Int u = 0; t.price && u < n; u++) {
-        t.first_inside[u] = NOBODY;
+        t.last_chunk[u] = NOBODY, t.filled[u] = CHUNK;
         forget_prices(&t, u);
     }
     for (Int pair = 0; t.kept && pair < n * n; pair++) t.count[pair] = 0, t.beyond[pair] = -INFINITY;
+    for (Int chunk = 0; t.price && chunk < k / CHUNK + n; chunk++) t.chunk_before[chunk] = chunk + 1;
     if (t.price) enter_all_homes(&t);
     if (t.price && fits) fit_potential(&t);
     double largest = largest_price(&t, t.at_root), dear = FIRST * largest;
@@ -891,10 +931,48 @@ static void centre(Int n, const double *b, double *v) {
     for (Int j = 0; j < n; j++) v[j] -= mean;
 }
 
+/* Arrays for flows on all costs of up to k samples, as `network_simplex` takes them. */
+typedef struct {
+    Int *home, *link;
+    double *home_mass, *home_cost, *link_mass, *excess;
+} Flow;
+
+/* The flow from the cells `home` of samples of masses `a` (k), whose excess is known. Returns as `network_simplex`. */
+static Int run_flow(const Flow *f, Int n, Int k, const double *cost, const double *a, double tolerance, Int fits, double *v) {
+    for (Int s = 0; s < k; s++) f->home_cost[s] = cost[s * n + f->home[s]];
+    return network_simplex(n, k, cost, NULL, NULL, f->excess, tolerance, fits, a, f->home, f->home_mass, f->home_cost,
+                           f->link, f->link_mass, v);
+}
+
+/* Find a potential near the best of k samples by flows on every so many of them, on more each time; all of `f` is written
+to. Returns 0, or -1 where there is not enough memory. */
+static Int coarse_to_fine(const Flow *f, Int n, Int k, const double *cost, const double *a, const double *b, double tolerance,
+                          double *v) {
+    Int every = THINNER;
+    while (every * THINNER * COARSEST * n <= k) every *= THINNER;
+    double *some = malloc((k / THINNER + 1) * (n + 1) * sizeof(double));
+    Int failed = !some;
+    for (; every > 1 && !failed; every /= THINNER) {
+        Int rows = (k + every - 1) / every;
+        double *mass = some + rows * n, sum = 0;
+        for (Int r = 0; r < rows; r++) {
+            memcpy(some + r * n, cost + r * every * n, n * sizeof(double));
+            mass[r] = a[r * every], sum += mass[r];
+        }
+        if (!(sum > 0)) continue;
+        for (Int r = 0; r < rows; r++) mass[r] /= sum;
+        nearest_cells(n, rows, some, v, f->home, f->home_cost);
+        weigh_cells(n, rows, mass, b, f->home, f->excess);
+        failed = run_flow(f, n, rows, some, mass, tolerance, 0, v) < 0;
+    }
+    free(some);
+    return failed ? -1 : 0;
+}
+
 /* Solve `count` problems of one shape, one after the other: on costs (count, k, n), for masses `a` (count, k) and weights
 `b` (count, n), from the cells at the potentials `v` (count, n), which come back as those of the plans, with mean b v = 0.
 Where more of the mass than `many` is in wrong cells there, from those at zero, if less is; and where still more is, from
-`earlier` cells (count, k), those of plans of nearby points, if they are not NULL.
+`earlier` cells (count, k), those of plans of nearby points; if these are NULL, from a potential of fewer samples.
 
 Plans: `pivots` (count); `sizes` (count) entries each, one plan after the other in `rows`, `cols` and `masses`
 (count (k + n)); their costs `value` (count), and `wrong` (count), the largest error of the mass that a point receives.
@@ -904,11 +982,13 @@ EXPORT Int solve_pairs(Int count, Int n, Int k, const double *cost, const double
                        double many, const Int *earlier, double *v, Int *pivots, Int *sizes, Int *rows, Int *cols,
                        double *masses, double *value, double *wrong, Int *cell, double *reduced, double *cell_cost,
                        double *cell_mass) {
-    double *numbers = calloc(2 * k + 3 * n, sizeof(double));
+    double *numbers = calloc(2 * k + 4 * n, sizeof(double));
     Int *indices = malloc((k + n) * sizeof(Int)), failed = !numbers || !indices;
     double *home_mass = numbers, *home_cost = home_mass + k, *link_mass = home_cost + k, *sums = link_mass + n;
-    const double *zero = sums + n;
+    double *before = sums + n;
+    const double *zero = before + n;
     Int *home = indices, *link = home + k;
+    Flow flow = {home, link, home_mass, home_cost, link_mass, sums};
     for (Int pair = 0; pair < count && !failed; pair++) {
         nearest_cells(n, k, cost, v, home, home_cost);
         double wrong_mass = weigh_cells(n, k, a, b, home, sums);
@@ -926,10 +1006,20 @@ EXPORT Int solve_pairs(Int count, Int n, Int k, const double *cost, const double
         if (fits) {
             memcpy(home, earlier, k * sizeof(Int));
             weigh_cells(n, k, a, b, home, sums);
+        } else if (wrong_mass > many && k >= THINNER * COARSEST * n) {
+            memcpy(before, v, n * sizeof(double));
+            if (coarse_to_fine(&flow, n, k, cost, a, b, tolerance, v)) {
+                failed = 1;
+                break;
+            }
+            nearest_cells(n, k, cost, v, home, home_cost);
+            if (weigh_cells(n, k, a, b, home, sums) > wrong_mass) { /* a few samples hold most of the mass */
+                memcpy(v, before, n * sizeof(double));
+                nearest_cells(n, k, cost, v, home, home_cost);
+                weigh_cells(n, k, a, b, home, sums);
+            }
         }
-        for (Int s = 0; s < k; s++) home_cost[s] = cost[s * n + home[s]];
-        pivots[pair] = network_simplex(n, k, cost, NULL, NULL, sums, tolerance, fits, a, home, home_mass, home_cost, link,
-                                       link_mass, v);
+        pivots[pair] = run_flow(&flow, n, k, cost, a, tolerance, fits, v);
         failed = pivots[pair] < 0;
         if (failed) break;
         sizes[pair] = write_plan(n, k, cost, home, home_mass, home_cost, link, link_mass, rows, cols, masses, sums, value);

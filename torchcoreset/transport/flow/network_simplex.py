@@ -122,6 +122,7 @@ def solve_pairs(cost: Floats, a: Floats, b: Floats, v: Floats, earlier: Ints | N
         v: (B, n) potentials to start from.
             Zero is taken where less mass is in wrong cells there.
         earlier: (B, k) cells of plans of nearby points, to start from where more than MANY_WRONG is in wrong ones.
+            Without them flows on parts of the samples come first, if these are many.
     """
     count, k, n = cost.shape
     most, potential = count * (k + n), _floats(v).copy()
