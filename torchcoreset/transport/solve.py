@@ -16,7 +16,7 @@ from .batched import ProblemBatch, TransportBatch, check_starts
 from .passes import EngineChoice, EngineName
 from .presolve import reduce_and_ascend, reduce_and_solve, solve_small
 from .problem import Problem
-from .reductions import Distinct, distinct
+from .reductions import Distinct, distinct, may_coincide, places_of
 from .relaxed import solve_relaxed
 from .result import Dual, Transport
 from .solving import Settings
@@ -60,7 +60,8 @@ def solve_batch(
 ) -> TransportBatch:
     """Solve a batch of checked problems, from potentials (B, n), or (n,) for all, or None; else as `solve`.
 
-    Small problems are solved together; those whose bounds do not meet then, and larger ones, one after the other.
+    Small problems are solved together; those whose bounds do not meet then, those with equal points, and larger ones,
+    one after the other.
     """
     starts = None if start is None else check_starts(start, problems)
     settings = Settings(tolerance, exact, max_steps, engine, False)
@@ -73,8 +74,10 @@ def solve_batch(
     run = partial(solve, tolerance=tolerance, exact=exact, max_steps=max_steps, engine=engine)
     return TransportBatch(
         tuple(
-            run(problems.problem(i), start=None if starts is None else starts[i]) if result is None else result
-            for i, result in enumerate(found)
+            run(problems.problem(i), start=None if starts is None else starts[i])
+            if result is None or (alike and places_of(problems.problem(i).x) is not None)
+            else result
+            for i, (result, alike) in enumerate(zip(found, may_coincide(problems.x).tolist(), strict=False))
         )
     )
 

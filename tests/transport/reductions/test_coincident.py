@@ -11,15 +11,8 @@ from tests.data import CLOUDS, cloud, normal, seeded
 from torchcoreset.transport import make_problem, solve, solve_dual
 from torchcoreset.transport.presolve import parts, plan
 from torchcoreset.transport.reductions import places_of
-from torchcoreset.transport.solving import limits
 
-M = 2500  # beyond what is solved at once
-
-
-@pytest.fixture(autouse=True)
-def from_few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No problem is so small that merging is left out."""
-    monkeypatch.setattr(limits, "DIFFERENCES", 0)
+M = 2500
 
 
 def equal_points(kind: str, n: int = 24) -> tuple[Tensor, Tensor]:
@@ -96,8 +89,9 @@ def test_all_points_in_one_place() -> None:
     torch.testing.assert_close(found.plan.column_sums(), torch.full((7,), 1 / 7, dtype=torch.float64))
 
 
-def test_points_of_one_place_part_along_the_widest_column() -> None:
-    y = normal(M, 2) * torch.tensor([1.0, 5.0])
+@pytest.mark.parametrize("m", [M, 100])
+def test_points_of_one_place_part_along_the_widest_column(m: int) -> None:
+    y = normal(m, 2) * torch.tensor([1.0, 5.0])
     x = torch.zeros(4, 2, dtype=torch.float64, requires_grad=True)
     tc.wasserstein(x, y).backward()
     before = tc.transport(x, y, exact=True).value
@@ -105,6 +99,16 @@ def test_points_of_one_place_part_along_the_widest_column() -> None:
         x -= 0.5 * 4 * x.grad / 2
     assert tc.transport(x, y, exact=True).value < 0.7 * before
     assert len(x[:, 1].round(decimals=1).unique()) == 4
+
+
+def test_equal_points_of_a_batch_part_as_alone() -> None:
+    y = normal(100, 2).repeat(3, 1, 1) * torch.tensor([1.0, 5.0])
+    x = torch.stack((torch.zeros(4, 2), normal(4, 2, seed=1), torch.tensor([[0.0, 1], [0, 2], [1, 3], [2, 3]])))
+    for alone, found in zip((tc.transport(*pair) for pair in zip(x, y, strict=True)), tc.transport(x, y), strict=True):
+        assert found.value == pytest.approx(alone.value)
+        torch.testing.assert_close(found.plan.column_sums(), alone.plan.column_sums())
+    shares = tc.transport(x, y)[0].plan
+    assert sorted(y[0, shares.rows, 1][shares.cols == 0])[-1] <= sorted(y[0, shares.rows, 1][shares.cols == 1])[0]
 
 
 @pytest.mark.parametrize("size", [1e-12, 1e-6, 1e-3])

@@ -20,8 +20,11 @@ def reduce_and_solve(
 ) -> Transport:
     """Solve a problem of distinct samples, from a potential (n,) and the cells (m,) of an `earlier` plan.
 
-    Small problems are solved as they are. Of others equal points become one, and points of weight zero are left out.
+    Equal points become one. Small problems are then solved as they are; of others points of weight zero are left out.
     """
+    places = places_of(problem.x)
+    if places is not None:
+        return places.expanded(reduce_and_solve(places.merged(problem), settings, places.start(start)), problem)
     if len(problem.y) == problem.count:
         tables = (problem.x[None], problem.y[None], problem.b[None], problem.a[None])
         guess, cells = (None if values is None else values[None] for values in (start, earlier))
@@ -29,9 +32,6 @@ def reduce_and_solve(
         found = next(solve_small(problem.cost, tables, size, size, guess, settings, cells, samples_differ=True))
         if found is not None:
             return found
-    places = places_of(problem.x)
-    if places is not None:
-        return places.expanded(reduce_and_solve(places.merged(problem), settings, places.start(start)), problem)
     support = problem.b > 0
     if bool(support.all()):
         return in_enough_digits(problem, settings, start, find_transport, reduce_and_solve, earlier)[0]

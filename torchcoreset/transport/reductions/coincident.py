@@ -97,12 +97,20 @@ def _ends(lengths: Tensor, place: Tensor, k: int) -> Tensor:
 def places_of(x: Tensor) -> Places | None:
     """Which points (n, d), float32 or float64, are equal; None where all are distinct."""
     n = len(x)
+    if not bool(may_coincide(x)):
+        return None
     _, of = torch.unique(row_keys(x), return_inverse=True)
     k = int(of.max()) + 1
     if k == n:
         return None
     first = torch.full((k,), n, device=x.device).scatter_reduce_(0, of, torch.arange(n, device=x.device), "amin")
     return Places(of, first) if bool((x == x[first[of]]).all()) else None
+
+
+def may_coincide(x: Tensor) -> Tensor:
+    """Whether any points (..., n, d) have equal first coordinates, (...): a quarter of the time of comparing rows."""
+    along = x[..., 0].sort(-1).values
+    return (along[..., 1:] == along[..., :-1]).any(-1)
 
 
 def median_spread(x: Tensor) -> float:
