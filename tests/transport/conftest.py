@@ -12,6 +12,7 @@ def by_approach(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "is_direct", lambda *_: False)
     monkeypatch.setattr(limits, "MOST_PAIRS", 0)
     monkeypatch.setattr(limits, "FEWEST_PAIRS", 0)
+    monkeypatch.setattr(limits, "COLD_PAIRS", 0)
 
 
 @pytest.fixture

@@ -78,12 +78,13 @@ def test_a_warm_solve_of_few_pairs_is_one_call_from_any_start(kind: str, monkeyp
         monkeypatch.undo()
 
 
-def test_a_cold_solve_of_few_pairs_is_one_call_near_balance(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cold_solve_of_few_pairs_is_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     y, corners = normal(8000, 2), 0.8 * torch.tensor([[1.0, 1], [1, -1], [-1, 1], [-1, -1]])
     made, make = [], SolveState.__init__
     monkeypatch.setattr(SolveState, "__init__", lambda *given: made.append(given) or make(*given))
-    for shift, calls in ((0.05, 0), (0.5, 1)):
-        x = corners + shift
+    for most, calls in ((limits.COLD_PAIRS, 0), (1 << 14, 1)):
+        monkeypatch.setattr(limits, "COLD_PAIRS", most)
+        x = corners + 0.5
         found = tc.transport(x, y)
         assert len(made) == calls
         b, a = np.full(4, 1 / 4), np.full(8000, 1 / 8000)

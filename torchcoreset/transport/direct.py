@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import repeat
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from .costs import Cost, EuclideanPower
-from .flow import MASS_TOLERANCE, Floats, Ints, SolvedPairs, nearest_cells, solve_pairs
+from .flow import MASS_TOLERANCE, Floats, Ints, SolvedPairs, solve_pairs
 from .passes import RESOLUTION, SUMMED, LaguerreCells, minimum_error, of_sums
 from .result import Coupling, Status, Transport
 
@@ -79,21 +78,20 @@ def solve_at_once(
     start: Tensor | None,
     tolerance: float,
     blunt: float,
-    wrong: float,
     earlier: Tensor | None = None,
 ) -> Iterator[Transport | None]:
     """The results of B problems in turn; None of those whose bounds do not meet to the tolerance.
 
     They start from potentials (B, n) and the cells (B, m) of earlier plans, if there are any.
-    Nor is one given where a point has no weight, rounding may take more than a part, `blunt`, of the mean cost from the
-    lower bound, or of a block more mass is in wrong cells at the start than the part `wrong`.
+    Nor is one given where a point has no weight, or where rounding may take more than a part, `blunt`, of the mean cost
+    from the lower bound.
     """
     x, y, b, a = tables
     block = max(1, BLOCK // (x.shape[1] * y.shape[1]))
     for first in range(0, len(x), block):
         part = slice(first, first + block)
         v, cells = (None if values is None else values[part] for values in (start, earlier))
-        yield from _solve_block(cost, (x[part], y[part], b[part], a[part]), v, tolerance, blunt, wrong, cells)
+        yield from _solve_block(cost, (x[part], y[part], b[part], a[part]), v, tolerance, blunt, cells)
 
 
 def _solve_block(
@@ -102,19 +100,12 @@ def _solve_block(
     start: Tensor | None,
     tolerance: float,
     blunt: float,
-    wrong: float,
     earlier: Tensor | None,
 ) -> Iterator[Transport | None]:
     x, y, b, a = tables
     costs = costs_from_differences(cost, y, x.double()).cpu().numpy()
     mass_a, mass_b = (weights.cpu().contiguous().numpy() for weights in (a, b))
     v = np.zeros_like(mass_b) if start is None else start.cpu().contiguous().numpy()
-    if wrong < 1:
-        for problem in zip(costs, v, mass_a, mass_b, strict=True):
-            _, excess = cells_and_excess(*problem)
-            if np.abs(excess).sum() / 2 > wrong:
-                yield from repeat(None, len(x))
-                return
     cells = None if earlier is None else earlier.cpu().numpy()
     direct = balance_all(costs, mass_a, mass_b, v, cost.roundoffs(x.shape[-1]), cells)
     found, value = direct.found, direct.found.value
@@ -135,12 +126,6 @@ def _solve_block(
             value=cost_of_plan, lower=bound, gap=width, potential=potential, transform=transform, plan=plan,
             cell_mass=mass, weights=weights, marginal_error=error, steps=1, status=Status.CONVERGED,
         )  # fmt: skip
-
-
-def cells_and_excess(costs: Floats, v: Floats, a: Floats, b: Floats) -> tuple[Ints, Floats]:
-    """The cell of each sample (m,) at a potential, and how much more mass each holds than it should (n,)."""
-    cell, _ = nearest_cells(costs, v)
-    return cell, np.bincount(cell, a, len(b)) - b
 
 
 def costs_from_differences(cost: Cost, y: Tensor, x: Tensor) -> Tensor:

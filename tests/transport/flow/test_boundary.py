@@ -9,6 +9,7 @@ from torchcoreset import transport
 from torchcoreset.transport.flow.boundary import BoundarySamples, boundary_samples, least_margin
 from torchcoreset.transport.passes.dense import DenseEngine
 from torchcoreset.transport.problem import Problem, make_problem
+from torchcoreset.transport.solving import limits
 
 balance_module = import_module("torchcoreset.transport.solving.balance")
 
@@ -72,6 +73,7 @@ def test_for_a_rough_plan_fewer_are_offered(monkeypatch) -> None:
         return offered[-1]
 
     monkeypatch.setattr(balance_module, "boundary_samples", seen)
+    monkeypatch.setattr(limits, "COLD_PAIRS", 0)
     generator = torch.Generator().manual_seed(0)
     points, samples = torch.randn(20, 4, generator=generator), torch.randn(20_000, 4, generator=generator)
     for tolerance in (1e-3, 9e-4):

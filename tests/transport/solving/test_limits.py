@@ -35,7 +35,6 @@ def test_from_cells_of_an_earlier_plan_a_flow_may_take_all_pairs_that_there_is_r
 ) -> None:
     x, y, potential = normal(20, 2), normal(4000, 2, seed=1), torch.zeros(20, dtype=torch.float64)
     monkeypatch.setattr(limits, "FEW_PAIRS", 0)
-    monkeypatch.setattr(limits, "WARM_PAIRS", 1000)
     for earlier, room, prefers in (
         (None, 1 << 20, False),
         (y[:, 0].long(), 1 << 20, True),

@@ -1,20 +1,16 @@
 """Several flows: how many, and on few samples before all of them."""
 
 import numpy as np
-import ot
 import pytest
-import torch
 
 import torchcoreset as tc
-from tests.data import normal, seeded
+from tests.data import normal
 from tests.transport.solving.problems import hard_problem, set_balance
 from torchcoreset.transport.flow import Balanced, CandidateArcs, Floats, Ints
 from torchcoreset.transport.problem import make_problem
 from torchcoreset.transport.solve import solve
 from torchcoreset.transport.solving import balance as balance_module
-from torchcoreset.transport.solving import limits, rounds
-from torchcoreset.transport.solving import run as run_module
-from torchcoreset.transport.solving.state import SolveState
+from torchcoreset.transport.solving import rounds
 
 pytestmark = pytest.mark.usefixtures("by_approach")
 
@@ -67,35 +63,3 @@ def test_all_costs_are_asked_where_lists_led_nowhere(monkeypatch: pytest.MonkeyP
     result = tc.transport(x, y, tolerance=1e-4)
     assert len(asked) == 1
     assert result.gap <= 1e-4
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_clusters_are_bridged_from_few_samples_to_all(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    generator = seeded(4)
-    centres = 20 * torch.randn(12, 3, dtype=torch.float64, generator=generator)
-    shares = torch.rand(12, dtype=torch.float64, generator=generator) ** 3
-    y = centres[torch.multinomial(shares, 6000, True, generator=generator)]
-    y += torch.randn(y.shape, dtype=torch.float64, generator=generator)
-    a = torch.rand(len(y), dtype=torch.float64, generator=generator) ** 6 + 1e-9 if weighted else None
-    x = y[torch.randperm(len(y), generator=generator)[:30]] + 0.1
-    whether: list[bool] = []
-    bridged = run_module.balance_from_few
-
-    def seen(state: SolveState) -> bool:
-        whether.append(bridged(state))
-        return whether[-1]
-
-    monkeypatch.setattr(rounds, "MANY_PAIRS", 0)  # as of many samples, and of whatever Newton has left
-    monkeypatch.setattr(limits, "FEW_PAIRS", 0)
-    monkeypatch.setattr(run_module, "LEFT_ERROR", 0.0)
-    monkeypatch.setattr(limits, "MOST_PAIRS", 1 << 25)  # all of which may be held
-    monkeypatch.setattr(run_module, "balance_from_few", seen)
-    for p in (1, 2, 3):
-        found = tc.transport(x, y, p, None, a)
-        masses = np.full(len(y), 1 / len(y)) if a is None else (a / a.sum()).numpy()
-        costs = (torch.cdist(y, x) ** p).numpy()
-        truth = ot.emd2(masses, np.full(len(x), 1 / len(x)), costs, numItermax=10**7)
-        assert found.lower <= truth * (1 + 1e-9)
-        assert truth * (1 - 1e-9) <= found.value <= truth * (1 + 1e-3)
-        assert found.gap <= 1e-3
-    assert whether == [True] * 3  # and nothing was balanced on all pairs after it

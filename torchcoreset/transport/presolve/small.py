@@ -11,7 +11,7 @@ from torch import Tensor
 from ..costs import Cost
 from ..direct import Tables, solve_at_once
 from ..result import Transport
-from ..solving import BLUNT, Settings, one_call_error
+from ..solving import BLUNT, Settings, is_one_call
 
 
 def solve_small(
@@ -32,7 +32,7 @@ def solve_small(
     x, y, _, _ = tables
     shape = (x.shape[1], y.shape[1], x.shape[2])
     limits = cost.range(torch.float64, x.shape[2])
-    error = one_call_error(shape, cost, settings, start is not None, samples_differ and y.is_cpu)
-    if not (error and limits[0] <= least and most <= limits[1]):
+    in_one_call = is_one_call(shape, cost, settings, start is not None, samples_differ and y.is_cpu)
+    if not (in_one_call and limits[0] <= least and most <= limits[1]):
         return repeat(None, len(x))
-    return solve_at_once(cost, tables, start, settings.tolerance, BLUNT, error, earlier)
+    return solve_at_once(cost, tables, start, settings.tolerance, BLUNT, earlier)

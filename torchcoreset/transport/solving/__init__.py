@@ -12,11 +12,11 @@ What chooses between them is the size of the problem (`limits`) and the mass in 
 
 from .all_pairs import solve_directly
 from .approach import FINE, MOST, ascend
-from .limits import is_direct, is_for_one_rank, is_small, may_start_from_cells, one_call_error
+from .limits import is_direct, is_for_one_rank, is_one_call, is_small, may_start_from_cells
 from .run import find_transport
 from .state import BLUNT, Settings, SolveState, plan_cost
 
 __all__ = [
     "BLUNT", "FINE", "MOST", "Settings", "SolveState", "ascend", "find_transport", "is_direct",
-    "is_for_one_rank", "is_small", "may_start_from_cells", "one_call_error", "plan_cost", "solve_directly",
+    "is_for_one_rank", "is_one_call", "is_small", "may_start_from_cells", "plan_cost", "solve_directly",
 ]  # fmt: skip

@@ -22,17 +22,19 @@ SMALL = 1 << 20
 FEWEST_PAIRS = 1 << 18  # of a sample and a point, up to which any solve with a potential is direct
 FEWEST_NUMBERS = 1 << 20  # coordinates of samples up to which it is: with 784 columns it took four times as long
 # Pairs of a sample and a point up to which a flow on all is made where few corrections do not do: between clusters it
-# takes a third of the time of Newton's steps; beyond, no less (measured).
-FEW_PAIRS = 3 << 20
+# takes half of the time of all of Newton's steps. Of 300 points of 18,000 samples it takes 1.2 times as long.
+FEW_PAIRS = 12 << 20
 FEW_NUMBERS = 1 << 22  # coordinates of samples up to which it is made: several ranks send each other all of them for it
-# The same from a start, and for up to so many samples a point: clusters take half of the time, smooth clouds as long.
-# From the cells of an earlier plan there is no limit but room: clusters and heavy tails take 0.6 to 0.75 of the time.
-WARM_PAIRS, FLOW_PER_POINT = 12 << 20, 1000
+SHORT_FLOW_PAIRS = 3 << 20  # up to which such a flow takes no longer than corrections of a start that is nearly near
+# Samples a point up to which a flow on all pairs starts from the cells of an earlier plan, however many pairs there is
+# room for: clusters and heavy tails take 0.6 to 0.75 of the time.
+FLOW_PER_POINT = 1000
 MOST_PAIRS = 1 << 25  # of any direct solve: 256 MiB of costs
 DIFFERENCES = 1 << 17  # coordinates times points up to which costs come from differences: 0.1 ms, and less in all
-COMPILED_DIFFERENCES = 1 << 24  # the same where these are compiled: 1.5 ms
-# Mass in wrong cells at zero, up to which a flow from there takes no longer than an approach; a half to a quarter.
-BALANCED_ERROR = 0.12
+COMPILED_DIFFERENCES = 1 << 25  # the same where these are compiled: 3 ms
+# Pairs up to which a solve without a start is made in one call. Measured beside Newton's steps: 0.2 to 0.6 of the time
+# on clusters and heavy tails, up to 1.2 times on smooth clouds with as many pairs; with twice as many these take 1.7.
+COLD_PAIRS = 1 << 21
 SORTED = 1 << 26  # samples on the line beyond which they are not sorted: 1 GiB with their weights
 FEWEST_STEPS = 10  # passes below which no approach is begun, and much excess is not moved along paths
 
@@ -60,7 +62,7 @@ def may_hold_all_pairs(state: SolveState) -> bool:
 def prefers_flow(state: SolveState) -> bool:
     """Whether a flow on all pairs takes no longer than Newton where that is of little use, between clusters."""
     (n, d), m = state.problem.x.shape, state.problem.count
-    starts = state.first is not None and m <= FLOW_PER_POINT * n and (n * m <= WARM_PAIRS or state.earlier is not None)
+    starts = state.first is not None and state.earlier is not None and m <= FLOW_PER_POINT * n
     return (starts or is_for_one_rank((n, d, m))) and may_hold_all_pairs(state) and not sorts(state.problem)
 
 
@@ -72,9 +74,9 @@ def is_direct(n: int, m: int, warm: bool) -> bool:
     return m <= most and n * m <= MOST_PAIRS
 
 
-def has_few_pairs(problem: Problem) -> bool:
-    """Whether pairs are so few that a flow on all of them takes less than Newton's steps between clusters."""
-    return len(problem.x) * problem.count <= FEW_PAIRS
+def has_short_flow(problem: Problem) -> bool:
+    """Whether pairs are so few that a flow on all of them takes no longer than a few corrections."""
+    return len(problem.x) * problem.count <= SHORT_FLOW_PAIRS
 
 
 def is_for_one_rank(shape: tuple[int, int, int]) -> bool:
@@ -93,26 +95,18 @@ def differences_are_cheap(n: int, m: int, d: int) -> bool:
     return n * m * d <= DIFFERENCES
 
 
-def one_call_error(
-    shape: tuple[int, int, int], cost: Cost, settings: Settings, warm: bool, differ_on_cpu: bool
-) -> float:
-    """Mass in wrong cells at the start up to which a problem is solved in one call, on costs from differences; 0: none.
+def is_one_call(shape: tuple[int, int, int], cost: Cost, settings: Settings, warm: bool, differ_on_cpu: bool) -> bool:
+    """Whether a problem is solved in one call, on costs from differences.
 
     The problem is of n points and m samples in d dimensions, (n, m, d), with a potential to start from if it is warm.
     Samples may be more if they `differ_on_cpu`, each from all others.
     """
     n, m, d = shape
     if settings.max_steps < FEWEST_STEPS or settings.engine != "auto":
-        return 0.0
+        return False
     if n == 1 or (d == 1 and cost.sorts_on_line):
-        return 0.0
+        return False
     if m < FEWEST and differences_are_cheap(n, m, d) and is_direct(n, m, warm):
-        return 1.0
-    if (
-        differ_on_cpu
-        and isinstance(cost, EuclideanPower)
-        and n * m <= FEWEST_PAIRS
-        and n * m * d <= COMPILED_DIFFERENCES
-    ):
-        return 1.0 if warm else BALANCED_ERROR
-    return 0.0
+        return True
+    most = FEWEST_PAIRS if warm else COLD_PAIRS
+    return differ_on_cpu and isinstance(cost, EuclideanPower) and n * m <= most and n * m * d <= COMPILED_DIFFERENCES

@@ -1,4 +1,4 @@
-"""Several flows until the bounds meet: on more and more of the samples near boundaries, or on few samples first."""
+"""Several flows until the bounds meet, on more and more of the samples near boundaries."""
 
 from __future__ import annotations
 
@@ -11,11 +11,6 @@ from .balance import balance_boundary, may_list_all, takes_lists
 from .limits import prefers_flow
 from .state import SolveState
 
-# Parts of the samples on which a potential is found first where they are in clusters: from each to four times as many.
-FEWER_SAMPLES = (64, 16, 4)
-FEW_CROSSING = 20  # samples a point, at least, of such a part
-MANY_PAIRS = 1 << 22  # of a sample and a point, from which that pays: a flow on all of them takes seconds
-PRICED_FROM_FEW = 4  # times as many priced samples as otherwise, from the first round on
 ROUNDS = 8  # most rounds, each with four times as many boundary samples as the one before
 # A second round takes 3 to 10 s with 1,000 points and 331,000 samples, a first one 1 s (measured).
 FEW_ROUNDS = 2  # most rounds where a near-optimal plan is accepted
@@ -50,27 +45,3 @@ def balance_in_rounds(state: SolveState, cells: LaguerreCells, curvature: Curvat
             if cells.dual < state.lower:
                 cells = correct(state, state.highest, curvature)
     return Status.STALLED
-
-
-def balance_from_few(state: SolveState) -> bool:
-    """Carry a potential from few samples to all of them, a flow each; whether the bounds meet.
-
-    Where much is left in wrong cells, clusters are so far apart that no sample joins their cells, and Newton sees
-    no curvature between them. What it costs to cross is nearly the same on few samples as on all.
-    """
-    n, m = len(state.problem.x), state.problem.count
-    sizes = [m // part for part in FEWER_SAMPLES if m // part >= FEW_CROSSING * n]
-    if takes_lists(state.problem) or m * n < MANY_PAIRS or not sizes:
-        return False
-    v = state.highest.potential
-    for size in sizes:
-        few = SolveState(state.engine.subsample(size).problem, state.settings)
-        v = balance_boundary(few, few.evaluate(v), 1, PRICED_FROM_FEW)
-        v = v - state.problem.b @ v
-    cells = state.evaluate(v)
-    for widen in (1, PRICED_FROM_FEW, PRICED_FROM_FEW**2):
-        v = balance_boundary(state, cells, widen, max(widen, PRICED_FROM_FEW))
-        cells = state.evaluate(v, cells)
-        if state.gap <= state.tolerance:
-            return True
-    return False

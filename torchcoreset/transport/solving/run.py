@@ -2,7 +2,7 @@
 
 1. Where Newton is of little use, as between clusters: a flow on all pairs, from a start that is neither near nor lost.
 2. Newton, from the start or from zero, to a potential near the best.
-3. If that leaves much in wrong cells, and all pairs may be held: flows on more and more samples, then on all pairs.
+3. If that leaves much in wrong cells, and all pairs may be held: a flow on all pairs.
 4. Flows on the samples near boundaries, in rounds.
 """
 
@@ -17,7 +17,7 @@ from ..result import Coupling, Status, Transport
 from .all_pairs import balance_all_pairs, solve_directly
 from .approach import REST, ascend
 from .limits import FEWEST_STEPS, may_hold_all_pairs, prefers_flow
-from .rounds import balance_from_few, balance_in_rounds
+from .rounds import balance_in_rounds
 from .state import SolveState, marginal_error
 from .wrong_mass import few_are_wrong, is_far, starts_by_flow
 
@@ -46,9 +46,7 @@ def find_transport(state: SolveState, start: Tensor | None) -> Transport:
         shape = (len(order), len(state.problem.x))
         state.keep_plan(Coupling(order, cells.cell[order], state.problem.a[order], shape), math.inf)
         return state.result(Status.MAX_STEPS)
-    if (error > LEFT_ERROR or (by_flow and not few_are_wrong(state.problem, cells))) and may_hold_all_pairs(state):
-        # Few samples first take a half where a flow is long, as with heavy tails, and twice as long where it is not.
-        from_few = (not by_flow or is_far(state.problem, cells)) and balance_from_few(state)
-        if from_few or solve_directly(state, state.highest.potential):
-            return state.result(Status.CONVERGED)
+    much_is_left = error > LEFT_ERROR or (by_flow and not few_are_wrong(state.problem, cells))
+    if much_is_left and may_hold_all_pairs(state) and solve_directly(state, state.highest.potential):
+        return state.result(Status.CONVERGED)
     return state.result(balance_in_rounds(state, cells, curvature))

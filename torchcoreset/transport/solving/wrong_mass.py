@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..passes import LaguerreCells
 from ..problem import Problem
-from .limits import has_few_pairs
+from .limits import has_short_flow
 from .state import SolveState, marginal_error
 
 NEAR_ERROR = 0.05  # of a warm start, below which it is corrected on all samples at once
@@ -50,7 +50,7 @@ def starts_by_flow(state: SolveState, start: Tensor | None) -> bool:
     With the cells of an earlier plan none is lost.
     """
     problem, error = state.problem, start_error(state)
-    least = near_error(problem) if has_few_pairs(problem) else FAILED_ERROR
+    least = near_error(problem) if has_short_flow(problem) else FAILED_ERROR
     if state.earlier is not None:
         return error > least
     if start is not None and error > LOST_ERROR:
