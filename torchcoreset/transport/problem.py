@@ -22,7 +22,7 @@ from ..deterministic import column_medians
 from ..errors import warn_user
 from ..tensors import RESOLVED, check_finite, float_tensor, holds, shares, span
 from .compiled import TYPES, call, function
-from .costs import Cost, as_cost
+from .costs import Cost, as_cost, squares_of
 from .marginals import Marginals, as_marginals, is_choice
 
 SHOWN = 1024  # rows that are looked at before all
@@ -54,7 +54,7 @@ class Problem:
     @cached_property
     def squares(self) -> Tensor:
         """Square of the norm of each sample, (m,) in the dtype of the samples."""
-        return self.y.square().sum(1)
+        return squares_of(self.y)
 
     def with_points(self, x: Tensor, largest: float | None = None) -> Problem:
         """The same samples, and what is known of them, with points (n, d) of the same weights.

@@ -19,7 +19,7 @@ from .choose import (
     term_key,
 )
 from .cost import Cost, Number
-from .euclidean import DISTANCE, EuclideanPower
+from .euclidean import DISTANCE, EuclideanPower, squares_of
 from .function import FunctionPower
 from .globe import GreatCircle
 from .learned import Embedded, Function
@@ -30,5 +30,5 @@ __all__ = [
     "DISTANCE", "OF_DATA", "ArcPower", "Cosine", "Cost", "Embedded", "Euclidean", "EuclideanPower", "Function",
     "FunctionPower", "GreatCircle", "Mahalanobis", "Metric", "Mixed", "Number", "Scaled", "as_cost", "as_metric",
     "check_euclidean", "check_power", "identity", "in_coordinates", "is_rowwise", "measured", "metric_of",
-    "same_metric", "term_key",
+    "same_metric", "squares_of", "term_key",
 ]  # fmt: skip

@@ -41,7 +41,7 @@ class EuclideanPower(Cost):
         return DISTANCE
 
     def pairwise(self, y: Tensor, x: Tensor) -> Tensor:
-        square = torch.addmm((x * x).sum(1), y, x.t(), alpha=-2).add_((y * y).sum(1, keepdim=True)).clamp_(min=0)
+        square = torch.addmm((x * x).sum(1), y, x.t(), alpha=-2).add_(squares_of(y)[:, None]).clamp_(min=0)
         return self._from_square_(square)
 
     def pairwise_exact(self, y: Tensor, x: Tensor) -> Tensor:
@@ -207,6 +207,15 @@ class EuclideanPower(Cost):
 
 
 DISTANCE = EuclideanPower(1.0)
+
+
+def squares_of(y: Tensor) -> Tensor:
+    """Squares of the norms of rows (m, d), (m,) in their dtype."""
+    if not y.is_cpu or y.dtype not in TYPES or y.requires_grad:
+        return y.square().sum(1)
+    squares = y.new_empty(len(y))  # without a copy of all rows: a third of the time (measured)
+    call(function(f"norms_{TYPES[y.dtype]}", "nn**"), *y.shape, y.contiguous(), squares)
+    return squares
 
 
 def squares_between(y: Tensor, x: Tensor) -> Tensor:

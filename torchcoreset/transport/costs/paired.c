@@ -16,15 +16,27 @@ rows: which shifts are exact, for `problem.py`, means of powers, for `drift.py`,
             const TYPE *from = y + (rows == NULL ? e : rows[e]) * d;                                                   \
             const double *to = x + cols[e] * d;                                                                        \
             double sum = 0;                                                                                            \
-            _Pragma("omp simd reduction(+ : sum)")                                                                     \
-            for (int64_t i = 0; i < d; i++)                                                                            \
-                sum += (from[i] - to[i]) * (from[i] - to[i]);                                                          \
+            ADD_SQUARES(double, from[c] - to[c]);                                                                      \
             square[e] = sum;                                                                                           \
         }                                                                                                              \
     }
 
 SQUARES(float)
 SQUARES(double)
+
+/* Of each row of y (m, d) the square of its norm, `square` (m). */
+#define NORMS(TYPE)                                                                                                    \
+    EXPORT VECTORISED void norms_##TYPE(int64_t m, int64_t d, const TYPE *y, TYPE *square) {                           \
+        for (int64_t k = 0; k < m; k++) {                                                                              \
+            const TYPE *row = y + k * d;                                                                               \
+            TYPE sum = 0;                                                                                              \
+            ADD_SQUARES(TYPE, row[c]);                                                                                 \
+            square[k] = sum;                                                                                           \
+        }                                                                                                              \
+    }
+
+NORMS(float)
+NORMS(double)
 
 enum { ROWS = 4, LANES = 16, FEW_LANES = 8 }; /* samples and points of a tile, whose sums stay in registers */
 
