@@ -1,5 +1,6 @@
 """Which samples are offered to a balance, and how many."""
 
+import math
 from importlib import import_module
 
 import pytest
@@ -58,11 +59,20 @@ def test_of_each_cell_those_of_least_margin_are_found_however_sparse_its_samples
     generator = torch.Generator().manual_seed(0)
     cell = torch.randint(0, 20, (40_000,), generator=generator)
     margin = torch.rand(40_000, generator=generator) * (1 + 50 * (cell == 7))
-    order = least_margin(cell, margin, torch.full((20,), 30.0))
+    cell[cell == 9], cell[100:105] = 10, 9  # a cell of few samples
+    cell[cell == 3] = 4  # and one of none
+    order = least_margin(cell, margin, torch.full((20,), 29.5))
+    assert bool((cell[order].diff() >= 0).all())
     for i in range(20):
         own = (cell == i).nonzero()[:, 0]
         least = own[margin[own].argsort()[:30]]
-        assert torch.equal(order[cell[order] == i][:30], least)
+        assert torch.equal(order[cell[order] == i], least)
+
+
+def test_samples_without_a_second_point_or_of_equal_margins_are_offered_all_the_same() -> None:
+    cell, margin = torch.tensor([0, 0, 1, 0, 0, 0]), torch.tensor([math.inf, 2.0, math.inf, 2.0, 1.0, 2.0])
+    assert least_margin(cell, margin, torch.tensor([3.0, 5.0, 1.0])).tolist() == [4, 1, 3, 2]
+    assert least_margin(cell, margin, torch.tensor([9.0, 0.0, 1.0])).tolist() == [4, 1, 3, 5, 0]
 
 
 def test_for_a_rough_plan_fewer_are_offered(monkeypatch) -> None:

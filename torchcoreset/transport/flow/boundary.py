@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ..passes import Engine, LaguerreCells, about_least, true_places
 from ..problem import Problem
-from .network_simplex import CheapestMoves
+from .network_simplex import CheapestMoves, least_margins
 
 PER_CELL = 16  # samples of every cell, beyond what its own excess asks for
 STARVED = 0.5  # part of its weight that a cell lacks, from which samples are offered to it wherever they are
@@ -53,9 +53,8 @@ def boundary_samples(engine: Engine, cells: LaguerreCells, excess: Tensor, widen
     all_are = bool((per_cell >= held).all())
     per_cell = torch.minimum(per_cell, held)
     per_cell *= min(1.0, limit / float(per_cell.sum()))
-    order = least_margin(cells.cell, cells.margin, per_cell.ceil())
-    order = order[torch.argsort(cells.cell[order], stable=True)]
-    order = order[within_limits(cells.cell[order], per_cell) & (problem.a[order] > 0)]
+    order = least_margin(cells.cell, cells.margin, per_cell)
+    order = order[problem.a[order] > 0]
     near = engine.gathered(_those(problem, cells, order), per_cell)
     starved = (-excess > STARVED * problem.b).nonzero()[:, 0]
     room = limit - len(near.y)
@@ -112,19 +111,21 @@ def _cheapest(problem: Problem, cells: LaguerreCells, points: Tensor, count: int
 
 
 def least_margin(cell: Tensor, margin: Tensor, per_cell: Tensor) -> Tensor:
-    """Indices of samples (m,) by their margin: at least the `per_cell` (n,) of each cell with the least."""
-    m, n = len(cell), len(per_cell)
-    near = 2 * int(per_cell.clamp(max=m).sum())
-    if near >= m:
-        return torch.argsort(margin)
-    index = about_least(margin, near)
-    order = index[torch.argsort(margin[index])]
+    """Indices of the samples (m,) with the least margins, `per_cell` (n,) of each cell, or all: by cells, ascending."""
+    m, counts = len(cell), _counts(cell, len(per_cell))
+    each = torch.minimum(per_cell.clamp(max=m).ceil().long(), counts)
+    if cell.is_cpu:
+        return torch.from_numpy(least_margins(cell.numpy(), margin.numpy(), each.numpy()))
+    near = 2 * int(each.sum())
+    index = about_least(margin, near) if near < m else torch.arange(m, device=cell.device)
     # Where samples are sparse, margins are larger: such cells are looked at on their own.
-    lacking = _counts(cell[order], n) < torch.minimum(per_cell, _counts(cell, n))
-    if not bool(lacking.any()):
-        return order
-    rest = true_places(lacking.index_select(0, cell))
-    return torch.cat((order[~lacking[cell[order]]], rest[torch.argsort(margin[rest])]))
+    lacking = _counts(cell[index], len(each)) < each
+    if bool(lacking.any()):
+        rest = true_places(lacking.index_select(0, cell))
+        index = torch.cat((index[~lacking[cell[index]]], rest))
+    order = index[torch.argsort(margin[index])]
+    order = order[torch.argsort(cell[order], stable=True)]
+    return order[within_limits(cell[order], each)]
 
 
 def _those(problem: Problem, cells: LaguerreCells, index: Tensor) -> BoundarySamples:

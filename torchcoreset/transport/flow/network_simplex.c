@@ -1062,5 +1062,70 @@ EXPORT void cheapest_moves(Int n, Int k, const double *cost, const Int *cell, In
     }
 }
 
+/* A sample, and what it loses by leaving its cell. */
+typedef struct {
+    double margin;
+    Int sample;
+} Leaver;
+
+/* Ascending; of equal margins the first sample comes first. */
+static int by_margin(const void *a, const void *b) {
+    const Leaver *p = a, *q = b;
+    return p->margin != q->margin ? (p->margin > q->margin) - (p->margin < q->margin)
+                                  : (p->sample > q->sample) - (p->sample < q->sample);
+}
+
+/* Rearranges: the `count` least first, the largest of these last among them. Source: Hoare (1961), algorithm 65. */
+static void least_first(Leaver *near, Int size, Int count) {
+    Int low = 0, high = size - 1;
+    while (low < high) {
+        Leaver pivot = near[(low + high) / 2];
+        Int i = low, j = high;
+        while (i <= j) {
+            while (by_margin(near + i, &pivot) < 0) i++;
+            while (by_margin(near + j, &pivot) > 0) j--;
+            if (i <= j) {
+                Leaver swapped = near[i];
+                near[i++] = near[j];
+                near[j--] = swapped;
+            }
+        }
+        if (count - 1 <= j) high = j;
+        else if (count - 1 >= i) low = i;
+        else return;
+    }
+}
+
+/* Of each cell the `each` (n) samples with the least `margin` (m), of those in it by `cell` (m), which are as many: `found`,
+one cell after the other, ascending. Returns 0 if all is well, -1 if there is no memory. */
+EXPORT Int least_margins(Int n, Int m, const Int *cell, const double *margin, const Int *each, Int *found) {
+    Int all = 0, failed = 0;
+    for (Int i = 0; i < n; i++) all += each[i];
+    Leaver *near = malloc(sizeof(Leaver) * (2 * all + 1)); /* twice as many of each, and then the least of these */
+    Int *first = malloc(sizeof(Int) * (n + 1)), *number = calloc(n + 1, sizeof(Int));
+    double *limit = malloc(sizeof(double) * (n + 1));
+    failed = !near || !first || !number || !limit;
+    for (Int i = 0, before = 0; i < n && !failed; before += 2 * each[i++])
+        first[i] = before, limit[i] = each[i] ? INFINITY : -INFINITY;
+    for (Int k = 0; k < m && !failed; k++) {
+        Int i = cell[k];
+        if (!(margin[k] < limit[i]) && number[i] >= each[i]) continue;
+        Leaver *own = near + first[i];
+        own[number[i]++] = (Leaver){margin[k], k};
+        if (number[i] == 2 * each[i]) {
+            least_first(own, number[i], each[i]);
+            number[i] = each[i];
+            limit[i] = own[each[i] - 1].margin;
+        }
+    }
+    for (Int i = 0; i < n && !failed; i++) {
+        least_first(near + first[i], number[i], each[i]);
+        qsort(near + first[i], each[i], sizeof(Leaver), by_margin);
+        for (Int e = 0; e < each[i]; e++) *found++ = near[first[i] + e].sample;
+    }
+    free(near), free(first), free(number), free(limit);
+    return failed ? -1 : 0;
+}
+
 /* Python's loader and Windows' linker look for this; there is no module of Python's in here. */
 EXPORT void *PyInit__network_simplex(void) { return NULL; }

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ...deterministic import running_sum
-from ..flow import MASS_TOLERANCE, cheapest_moves, least_margin, north_west_corner, within_limits
+from ..flow import MASS_TOLERANCE, cheapest_moves, least_margin, north_west_corner
 from ..marginals import Marginals
 from ..passes import RESOLUTION, Engine, EngineChoice, make_engine, unresolved
 from ..problem import Problem, as_float64, within_range
@@ -169,10 +169,7 @@ class _Solver:
         excess = torch.cat((excess, (mass[n:] - marginals.trim / marginals.matched).abs()))
         per_cell = widen * (PER_CELL + 4 * excess * m + 2 * float(excess.sum()) * m / n)
         per_cell *= min(1.0, MOST_PAIRS / n / float(per_cell.sum()))
-        per_cell = per_cell.ceil()
-        order = least_margin(cells.cell, cells.margin, per_cell)
-        order = order[torch.argsort(cells.cell[order], stable=True)]
-        offered = order[within_limits(cells.cell[order], per_cell)]
+        offered = least_margin(cells.cell, cells.margin, per_cell)
         if widen > 1 and n <= PRICED_POINTS:  # between clusters, who should move lies deep in a cell
             offered = torch.unique(torch.cat((offered, cheapest_moves(problem, cells.nearest, widen))))
         return offered[problem.a[offered] > 0]
