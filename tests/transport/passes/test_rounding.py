@@ -1,5 +1,7 @@
 """What rounding may hide: the bound on it, against passes computed from differences in float64."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -52,6 +54,10 @@ def test_the_semi_dual_is_a_lower_bound(p: float, dtype: torch.dtype, apart: flo
     for cells in (first, back, engine.sharpened(first)):
         assert cells.dual <= float(truth) + 1e-12 * cells.mean
         assert cells.dual >= float(truth) - 1e-5 * cells.mean - 2 * cells.error
+    for cells in (first, again):  # sharpened where doubts are known to be, and where they may be anywhere
+        known, anywhere = (engine.sharpened(some) for some in (cells, replace(cells, doubts=None)))
+        assert (known.error, known.dual) == (anywhere.error, anywhere.dual)
+        assert torch.equal(known.cell, anywhere.cell)
 
 
 @every_power

@@ -22,6 +22,7 @@ from .soft import SoftEngine
 
 PICKED = 1 << 23  # numbers of samples that are picked out at once: 32 MiB in float32
 SHARPENED = 1 << 27  # differences that are worth a sharper bound in the end
+LOOKED = 1 << 10  # samples of which those that are not in doubt are left out by their margins alone, which takes longer
 # Points that rise by far more than all others are compared with every sample, from as many pairs (16 ms) on, if that
 # takes less than this part of the time; looked at for it are some samples.
 RISEN_PAIRS, RISEN_PAYS, RISEN_SHOWN = 1 << 26, 0.9, 1 << 15
@@ -39,6 +40,7 @@ class LaguerreCells:
     mean: float  # of the cost over all samples
     error: float  # how far the semi-dual may lie below what the costs sum up to, by rounding
     dual: float  # semi-dual value less that error, a lower bound of W_p^p
+    doubts: Tensor | None = None  # (k,) the samples whose cell rounding leaves in doubt; None where that is not known
 
 
 class CellEngine(SoftEngine):
@@ -62,7 +64,7 @@ class CellEngine(SoftEngine):
     def sharpened(self, cells: LaguerreCells) -> LaguerreCells:
         """The same cells, with less in doubt where looking at it again takes no longer than a second or so."""
         cell, cost, margin = cells.cell.clone(), cells.cost.clone(), cells.margin.clone()
-        return self._summed(cells.potential, cell, cost, margin, None, 0, SHARPENED)
+        return self._summed(cells.potential, cell, cost, margin, cells.doubts, 0, SHARPENED)
 
     def _centred(self, v: Tensor) -> Tensor:
         return v - self.problem.b @ v  # an offset moves no cell, but digits would go to it
@@ -82,7 +84,7 @@ class CellEngine(SoftEngine):
         Only the samples `among` which doubts may be, or all, are looked at for them; `looked` have been looked at.
         """
         problem, centred = self.problem, self._centred(v)
-        lost = self._settled(centred, cell, cost, margin, among, affordable)
+        lost, doubts = self._settled(centred, cell, cost, margin, among, affordable)
         held, costs, lost, count = self.total(self._held(cell), problem.a @ cost, lost, problem.a.new_tensor(looked))
         self.meter.spent += float(count) * len(v) / self.meter.unit
         mass, mean = self._mass(held), float(costs)
@@ -90,7 +92,7 @@ class CellEngine(SoftEngine):
         roundoffs = problem.cost.roundoffs(problem.x.shape[1])
         error = float(lost + of_sums(roundoffs, mean, turnover))
         dual = mean + float(centred @ (problem.b - mass)) - (error if error > RESOLUTION * mean else 0.0)
-        return LaguerreCells(v, cell, cost, margin, mass, mean, error, dual)
+        return LaguerreCells(v, cell, cost, margin, mass, mean, error, dual, doubts)
 
     def _renewed(self, v: Tensor, near: LaguerreCells) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Cells, costs and margins at v, (m,), from those at a potential near it, and which samples were looked at.
@@ -144,8 +146,8 @@ class CellEngine(SoftEngine):
 
     def _settled(
         self, v: Tensor, cell: Tensor, cost: Tensor, margin: Tensor, among: Tensor | None, affordable: int
-    ) -> Tensor:
-        """How far the mean of the minima of c - v may lie below what was found, 0-d.
+    ) -> tuple[Tensor, Tensor]:
+        """How far the mean of the minima of c - v may lie below what was found, 0-d; and the samples that are in doubt.
 
         Where that matters, or takes no more than the `affordable` number of differences, samples whose cell is in doubt
         are looked at again, in float64 and then from differences: their entries of `cell`, `cost` and `margin` (m,) are
@@ -155,24 +157,26 @@ class CellEngine(SoftEngine):
         if among is None:
             index, loss = self._doubts(v, cell, cost, margin, problem.squares)
         else:
-            among = among[margin.index_select(0, among) <= self._doubtful_margin(v, cost)]
+            if len(among) > LOOKED:
+                among = among[margin.index_select(0, among) <= self._doubtful_margin(v, cost)]
             index, loss = self._doubts(v, cell[among], cost[among], margin[among], problem.squares[among])
             index = among[index]
         lost = problem.a[index] @ loss
         if not len(index):
-            return lost
-        most = self.accuracy * (problem.a @ cost).clamp(max=self.value)
-        if len(index) * problem.x.numel() > affordable and not bool(lost > most):
-            return lost
+            return lost, index
+        if len(index) * problem.x.numel() > affordable:
+            most = self.accuracy * (problem.a @ cost).clamp(max=self.value)
+            if not bool(lost > most):
+                return lost, index
         finer = self.finer(replace(problem, y=problem.y[index], a=problem.a[index]))
         if finer is None:
-            return lost
+            return lost, index
         finer.accuracy, finer.value = self.accuracy, self.value
         cells, gap = finer._two_nearest(v)
         costs = finer._cost_to(cells)
-        lost = finer._settled(v, cells, costs, gap, None, affordable)
+        lost, _ = finer._settled(v, cells, costs, gap, None, affordable)
         cell[index], cost[index], margin[index] = cells, costs, gap.to(margin.dtype)
-        return lost
+        return lost, index
 
     def _doubts(self, v: Tensor, cell: Tensor, cost: Tensor, margin: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
         """As `doubtful`, for passes of this engine."""
