@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 import torchcoreset as tc
 from tests.data import seeded
@@ -116,6 +117,24 @@ def test_compiled_passes_do_not_depend_on_threads(p: float, monkeypatch: pytest.
     for alone, shared in zip(*found, strict=True):
         assert torch.equal(alone, shared)
     check_agreement(engine, DenseEngine(problem))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_shares_are_listed_where_they_are_few(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "PART", 400)
+    problem = some_problem(2.0, 50, 1050, 3, dtype)
+    v, anew = torch.linspace(-0.3, 0.3, 50, dtype=torch.float64), []
+
+    def computed(engine: Engine, *given: object) -> Tensor:
+        anew.append(engine)
+        return DenseEngine._gram(engine, *given)
+
+    monkeypatch.setattr(compiled.CompiledEngine, "_gram", computed)
+    engine, dense = make_engine(problem, "compiled"), DenseEngine(problem)
+    for eta, many in ((3.0, True), (0.05, False)):
+        torch.testing.assert_close(engine.soft(v, eta).gram, dense.soft(v, eta).gram, rtol=0, atol=1e-6)
+        assert bool(anew) is many
+        anew.clear()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from torchcoreset.transport.passes import gram as gram_module
-from torchcoreset.transport.passes.gram import gram_of
+from torchcoreset.transport.passes.gram import gram_of, gram_of_few
 
 Lists = tuple[Tensor, Tensor, Tensor, Tensor]
 
@@ -48,6 +48,15 @@ def test_it_is_the_dense_product(each: int, dtype: torch.dtype, stride: int) -> 
     torch.testing.assert_close(
         gram, product(lists, 80, stride), rtol=1e-5 if dtype == torch.float32 else 1e-12, atol=1e-12
     )
+
+
+@every_density
+@either_dtype
+def test_so_it_is_of_few_points(each: int, dtype: torch.dtype) -> None:
+    offsets, cols, shares, _ = entries(300, 80, each, dtype)
+    cols = torch.cat([some.sort().values for some in cols.split(offsets.diff().tolist())])
+    lists = offsets, cols, shares, torch.ones_like(cols, dtype=torch.bool)
+    torch.testing.assert_close(gram_of_few(offsets, cols, shares, 80), product(lists, 80), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("stride", [1, 5])

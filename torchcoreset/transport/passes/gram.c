@@ -18,6 +18,7 @@ This file includes itself, for shares of each type.
 typedef int64_t Int;
 
 enum { AHEAD = 16 };
+enum { DENSE = 3 }; /* part of all points from which rows of numbers are faster than each by itself (measured) */
 
 #ifdef __GNUC__
 #define FETCH(address) __builtin_prefetch(address)
@@ -101,6 +102,33 @@ EXPORT void NAME(dense_rows)(Int first, Int last, Int n, const Entry *entries, c
             for (Int e = of->first; e < of->last; e++)
                 gram[i * n + entries[e].point] += (double)of->share * entries[e].share;
         }
+}
+
+/* The whole matrix, sample by sample, of so few points that it stays in cache: `gram` (n, n), which is zero. Points of a sample
+ascend. `row` (n) is zero, and is left so. */
+EXPORT VECTORISED void NAME(few_points)(Int m, Int n, const Int *offsets, const int32_t *points, const REAL *shares,
+                                        double *row, double *gram) {
+    for (Int k = 0; k < m; k++) {
+        Int first = offsets[k], last = offsets[k + 1];
+        int dense = (last - first) * DENSE > n; /* then more numbers, but one after the other, take less */
+        for (Int e = first; e < last && dense; e++)
+            row[points[e]] = shares[e];
+        for (Int e = first; e < last; e++) {
+            double share = shares[e], *to = gram + points[e] * n;
+            if (dense) {
+#pragma omp simd
+                for (Int j = points[e]; j < n; j++)
+                    to[j] += share * row[j];
+            } else
+                for (Int other = e; other < last; other++)
+                    to[points[other]] += share * shares[other];
+        }
+        for (Int e = first; e < last && dense; e++)
+            row[points[e]] = 0;
+    }
+    for (Int i = 0; i < n; i++)
+        for (Int j = 0; j < i; j++)
+            gram[i * n + j] = gram[j * n + i];
 }
 
 /* The same, sparse: one row after the other the `count` (last - first) of its entries, their points, which ascend, and

@@ -62,6 +62,14 @@ def gram_of(offsets: Tensor, cols: Tensor, shares: Tensor, kept: Tensor, n: int,
     return csr(counts.cumsum(0, dtype=torch.int32), points, values.mul_(stride))
 
 
+def gram_of_few(offsets: Tensor, cols: Tensor, shares: Tensor, n: int) -> Tensor:
+    """The same of all entries, on the CPU, for so few points that n x n numbers stay in cache."""
+    gram, row = (shares.new_zeros(size, dtype=torch.float64) for size in ((n, n), n))
+    add = function(f"few_points_{TYPES[shares.dtype]}", "nn*****")
+    call(add, len(offsets) - 1, n, offsets, cols, shares, row, gram)
+    return gram
+
+
 def csr(offsets: Tensor, cols: Tensor, values: Tensor) -> Tensor:
     """A sparse matrix (n, n), without torch's warning that the format may change."""
     n = len(offsets) - 1

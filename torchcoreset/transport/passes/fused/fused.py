@@ -27,14 +27,19 @@ class FusedEngine(DenseEngine):
     def _soft_sums(self, v: Tensor, eta: float) -> SoftSums:
         a, b = self.problem.a, self.problem.b
         v = v + b.log() * eta
-        lowest, total, mass = self._softmin(v, eta)
+        lowest, total, mass, find_gram = self._softmin_and_gram(v, eta)
         minimum = lowest - eta * total.double().log()
         largest_share = a @ total.double().reciprocal()
-        return SoftSums(a @ minimum, largest_share, mass, lambda: self._gram(undecided(total), v, eta))
+        return SoftSums(a @ minimum, largest_share, mass, find_gram)
 
     def _softmins(self, v: Tensor, eta: float) -> Tensor:
         lowest, total, _ = self._softmin(v + self.problem.b.log() * eta, eta)
         return lowest - eta * total.double().log()
+
+    def _softmin_and_gram(self, v: Tensor, eta: float) -> tuple[Tensor, Tensor, Tensor, Callable[[], Tensor]]:
+        """The numbers of `_softmin`, and what computes the Gram matrix."""
+        lowest, total, mass = self._softmin(v, eta)
+        return lowest, total, mass, lambda: self._gram(undecided(total), v, eta)
 
     @abstractmethod
     def _softmin(self, v: Tensor, eta: float) -> tuple[Tensor, Tensor, Tensor]:

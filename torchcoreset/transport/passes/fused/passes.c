@@ -77,21 +77,25 @@ EXPORT Int widest(void) {
 
 #define REAL float
 #define WORD int32_t
+#define SHARED 0x1p-24f /* half a unit in the last place: part of the largest share below which none joins points */
 #define SERIES 8 /* terms for float: (log 2 / 2)^8 / 8! is 5e-9 */
 #define MANTISSA 23
 #include "passes.c"
 #undef REAL
 #undef WORD
+#undef SHARED
 #undef SERIES
 #undef MANTISSA
 
 #define REAL double
 #define WORD int64_t
+#define SHARED 0x1p-45
 #define SERIES TERMS
 #define MANTISSA 52
 #include "passes.c"
 #undef REAL
 #undef WORD
+#undef SHARED
 #undef SERIES
 #undef MANTISSA
 
@@ -115,9 +119,30 @@ typedef struct {
 #define Pass NAME(Pass)
 
 INLINE Vector NAME(all)(REAL value) { return (Vector){0} + value; }
-INLINE Vector NAME(pick)(Mask where, Vector a, Vector b) { return (Vector)((where & (Mask)a) | (~where & (Mask)b)); }
-INLINE Vector NAME(smaller)(Vector a, Vector b) { return NAME(pick)(a < b, a, b); }
-INLINE Vector NAME(larger)(Vector a, Vector b) { return NAME(pick)(a < b, b, a); }
+
+/* Lane by lane, which compilers make one instruction of; of masks and bits they made four (gcc 12, measured: a hard pass of
+16 columns took a NNN longer). */
+INLINE Vector NAME(smaller)(Vector a, Vector b) {
+    REAL left[LANES], right[LANES];
+    memcpy(left, &a, sizeof left);
+    memcpy(right, &b, sizeof right);
+#pragma omp simd
+    for (Int l = 0; l < LANES; l++)
+        left[l] = left[l] < right[l] ? left[l] : right[l];
+    memcpy(&a, left, sizeof left);
+    return a;
+}
+
+INLINE Vector NAME(larger)(Vector a, Vector b) {
+    REAL left[LANES], right[LANES];
+    memcpy(left, &a, sizeof left);
+    memcpy(right, &b, sizeof right);
+#pragma omp simd
+    for (Int l = 0; l < LANES; l++)
+        left[l] = left[l] < right[l] ? right[l] : left[l];
+    memcpy(&a, left, sizeof left);
+    return a;
+}
 
 INLINE Vector NAME(root)(Vector r) {
     REAL held[LANES];
@@ -176,8 +201,8 @@ typedef struct {
 
 INLINE void NAME(compare)(Two *two, Vector r, Int i) {
     Mask less = r < two->lowest;
-    two->second = NAME(smaller)(NAME(pick)(less, two->lowest, r), two->second);
-    two->lowest = NAME(pick)(less, r, two->lowest);
+    two->second = NAME(smaller)(two->second, NAME(larger)(two->lowest, r));
+    two->lowest = NAME(smaller)(r, two->lowest);
     two->place = (less & (WORD)i) | (~less & two->place);
 }
 
@@ -187,7 +212,9 @@ INLINE void NAME(two_of_block)(const Pass *p, const REAL *table, const Vector *s
         two[a] = (Two){NAME(all)(INFINITY), NAME(all)(INFINITY), (Mask){0}};
     for (Int i = 0; i < p->n; i += POINTS) {
         NAME(reduce)(p, table, squares, i, root, r);
+#pragma GCC unroll 4
         for (Int q = 0; q < POINTS; q++)
+#pragma GCC unroll 2
             for (Int a = 0; a < VECTORS; a++)
                 NAME(compare)(&two[a], r[q][a], i + q);
     }
@@ -297,11 +324,9 @@ EXPORT void NAME(assigned)(Int n, Int first, Int m, Int d, Int root, Int known, 
         for (Int s = start; s < start + WIDTH && s < m; s++) {
             Int i = known ? cell[s] : two[(s - start) / LANES].place[(s - start) % LANES];
             const REAL *from = y + s * d, *to = x + i * d;
-            double square = 0, *sums = gradient + i * d;
-#pragma omp simd reduction(+ : square)
-            for (Int k = 0; k < d; k++)
-                square += ((double)to[k] - from[k]) * ((double)to[k] - from[k]);
-            double cost = root ? sqrt(square) : square, part = weight ? weight[s] : 1;
+            double sum = 0, *sums = gradient + i * d;
+            ADD_SQUARES(double, (double)to[c] - from[c]);
+            double cost = root ? sqrt(sum) : sum, part = weight ? weight[s] : 1;
             double slope = !root ? part : cost > 0 ? part / cost : 0;
 #pragma omp simd
             for (Int k = 0; k < d; k++)
@@ -370,9 +395,12 @@ INLINE void NAME(keep)(const Pass *p, Int start, REAL *table, Vector *kept, Vect
 
 /* Whether a number of one of the masks is not zero. */
 INLINE Int NAME(any)(const Mask *masks) {
-    Int words[VECTORS * BYTES / sizeof(Int)], any = 0;
-    memcpy(words, masks, sizeof words);
-    for (Int w = 0; w < (Int)(VECTORS * BYTES / sizeof(Int)); w++)
+    Mask all = masks[0];
+    for (Int a = 1; a < VECTORS; a++)
+        all |= masks[a];
+    Int words[BYTES / sizeof(Int)], any = 0;
+    memcpy(words, &all, sizeof words);
+    for (Int w = 0; w < (Int)(BYTES / sizeof(Int)); w++)
         any |= words[w];
     return any != 0;
 }
@@ -410,24 +438,67 @@ INLINE Int NAME(exponentials)(Int used, Vector *kept, const Vector *lowest, REAL
     return number;
 }
 
+/* Appends the shares of a block's samples that are more than their `limit` (WIDTH), times `factor` (WIDTH): their places `col`
+and values `share`, from `filled` on, and how many each sample has, `count`. Points `near` (number) have the shares `kept`;
+`words` has room for a bit of each point and sample. Returns what is filled then. */
+INLINE Int NAME(append)(Int samples, Int number, Int filled, const Vector *kept, const int32_t *near, const REAL *limit,
+                        const REAL *factor, Mask *words, int32_t *count, int32_t *col, REAL *share) {
+    enum { BITS = 8 * sizeof(WORD) };
+    Vector bound[VECTORS];
+    memcpy(bound, limit, sizeof bound);
+    for (Int first = 0; first < number; first += BITS) {
+        Mask bits[VECTORS] = {{0}};
+        for (Int h = first; h < first + BITS && h < number; h++)
+            for (Int a = 0; a < VECTORS; a++)
+                bits[a] |= (kept[h * VECTORS + a] > bound[a]) & (WORD)((uint64_t)1 << (h - first));
+        for (Int a = 0; a < VECTORS; a++)
+            words[first / BITS * VECTORS + a] = bits[a];
+    }
+    for (Int s = 0; s < samples; s++) {
+        Int before = filled;
+        for (Int first = 0; first < number && limit[s] < INFINITY; first += BITS) {
+            uint64_t left = (uint64_t)((const WORD *)words)[first / BITS * WIDTH + s] & (~(uint64_t)0 >> (64 - BITS));
+            for (; left; left &= left - 1) {
+                Int h = first + __builtin_ctzll(left);
+                col[filled] = near[h];
+                share[filled++] = ((const REAL *)kept)[h * WIDTH + s] * factor[s];
+            }
+        }
+        count[s] = (int32_t)(filled - before);
+    }
+    return filled;
+}
+
 /* Of each sample the least c - v, `lowest` (m), and the sum `total` (m) over the points of exp((lowest - (c - v)) / eta),
 `rate` being 1 / (eta log 2); of each of the `used` points that are not there to fill up `mass`, the sum over the samples
-of weight times its part of the total. `work` holds (d + n) WIDTH numbers and n of places. */
-EXPORT void NAME(soft)(Int n, Int m, Int d, Int root, Int used, double rate, const REAL *x, const REAL *x2,
-                       const REAL *v, const REAL *y, const REAL *y2, REAL *work, REAL *lowest,
-                       REAL *total, const double *weight, double *mass) {
+of weight times its part of the total. `work` holds (d + n + n / 32 + 1) WIDTH numbers and n of places.
+
+Of samples with a total above `decided`, one after the other, the parts of it that are more than SHARED of the largest, times
+the root of the weight: their number `count` (m), points `col` and values `share`, which have space for `most` of them a sample
+and 2 n WIDTH. Returned is how many there are, or -1 if many samples have more than `most`; below 0 none are looked for. */
+EXPORT Int NAME(soft)(Int n, Int m, Int d, Int root, Int used, double rate, double decided, Int most, const REAL *x,
+                      const REAL *x2, const REAL *v, const REAL *y, const REAL *y2, REAL *work, REAL *lowest,
+                      REAL *total, const double *weight, double *mass, int32_t *count, int32_t *col, REAL *share) {
     Pass p = {n, m, d, root, x, x2, v, y, y2};
     Vector *kept = (Vector *)(work + d * WIDTH);
-    int32_t *near = (int32_t *)(kept + n * VECTORS);
+    Mask *words = (Mask *)(kept + n * VECTORS);
+    int32_t *near = (int32_t *)(words + (n + 31) / 32 * VECTORS);
+    Int filled = most < 0 ? -1 : 0;
     memset(mass, 0, sizeof(double) * used);
     for (Int start = 0; start < m; start += WIDTH) {
+        Int samples = m - start < WIDTH ? m - start : WIDTH;
         Vector least[VECTORS], sum[VECTORS], part[VECTORS] = {{0}};
+        REAL limit[WIDTH], factor[WIDTH];
         NAME(keep)(&p, start, work, kept, least);
         Int number = NAME(exponentials)(used, kept, least, (REAL)rate, (REAL)LOWEST_POWER, sum, near);
-        for (Int s = 0; s < WIDTH && start + s < m; s++) {
+        for (Int s = 0; s < WIDTH; s++)
+            limit[s] = INFINITY;
+        for (Int s = 0; s < samples; s++) {
             lowest[start + s] = least[s / LANES][s % LANES];
             total[start + s] = sum[s / LANES][s % LANES];
             part[s / LANES][s % LANES] = (REAL)(weight[start + s] / total[start + s]);
+            limit[s] = total[start + s] > decided ? SHARED : INFINITY;
+            factor[s] = (REAL)(sqrt(weight[start + s]) / total[start + s]);
         }
         for (Int h = 0; h < number; h++) {
             Vector held = kept[h * VECTORS] * part[0];
@@ -435,7 +506,12 @@ EXPORT void NAME(soft)(Int n, Int m, Int d, Int root, Int used, double rate, con
                 held += kept[h * VECTORS + a] * part[a];
             mass[near[h]] += NAME(sum)(held);
         }
+        if (filled >= 0)
+            filled = NAME(append)(samples, number, filled, kept, near, limit, factor, words, count + start, col, share);
+        if (filled > most * (start + samples) + n * WIDTH)
+            filled = -1;
     }
+    return filled;
 }
 
 /* Adds to the rows `near` (number) of `sums` (used, row) of doubles, in `count` vectors from `first` on, the rows of a
