@@ -114,7 +114,7 @@ class CompiledEngine(FusedEngine):
 
         def run(some: slice, *arrays: Any, more: tuple[int, ...] = ()) -> Any:
             rows = y[some]
-            blocks = len(x) + len(x) // 8 + 2 * x.shape[1] + BLOCK  # the second term for places and bits of points
+            blocks = len(x) + 5 * len(x) // 8 + 2 * x.shape[1] + BLOCK  # the second term for all but c - v
             room = x.new_empty(blocks * BLOCK // x.element_size())
             return call(
                 compiled, len(x), len(rows), x.shape[1], self._root, *numbers, *more,

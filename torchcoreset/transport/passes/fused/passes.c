@@ -40,6 +40,7 @@ enum { VECTORS = 2 };  /* of samples, and */
 enum { POINTS = 4 };   /* points whose products are summed at once: what fits into 16 registers */
 enum { ROW_VECTORS = 4 }; /* of a row that are summed at once */
 enum { AHEAD = 4, LINE = 64 }; /* lines of a row, and their bytes, that are fetched before they are read */
+enum { SUMMED_BLOCKS = 16 }; /* of samples, whose masses are added up before double takes them in */
 enum { TERMS = 14 };   /* of the series of 2^x about 0: (log 2 / 2)^14 / 14! is 4e-18 */
 
 static const double LOWEST_POWER = -46; /* as in engine.py: 2 to this is nothing, and its square still a normal float */
@@ -348,6 +349,15 @@ EXPORT void NAME(assigned)(Int n, Int first, Int m, Int d, Int root, Int known, 
     moments[1] = power * each;
 }
 
+/* Terms of the series of 2^z about 0. */
+INLINE void NAME(fill_series)(REAL *series) {
+    double term = 1;
+    for (Int k = 0; k < SERIES; k++) {
+        series[k] = (REAL)term;
+        term *= 0.693147180559945309417 / (k + 1);
+    }
+}
+
 /* 2^z of numbers from LOWEST_POWER to 0. */
 INLINE Vector NAME(power)(Vector z, const REAL *series) {
     const REAL shift = (REAL)1.5 * ((WORD)1 << MANTISSA); /* added, it leaves the nearest integer in the last bits */
@@ -408,8 +418,8 @@ INLINE Int NAME(any)(const Mask *masks) {
 /* Of a block of samples exp((lowest - (c - v)) / eta), in place, for the points that give some sample more than 2^least of
 its largest, which come first: their places `near`; and the sums of these. Returns how many points they are. Of samples
 that lie next to each other these are few, where there are many points. */
-INLINE Int NAME(exponentials)(Int used, Vector *kept, const Vector *lowest, REAL rate, REAL least, Vector *sum,
-                              int32_t *near) {
+INLINE Int NAME(exponentials)(Int used, Vector *kept, const Vector *lowest, REAL rate, REAL least,
+                              const REAL *series, Vector *sum, int32_t *near) {
     Int number = 0;
     for (Int i = 0; i < used; i++) { /* without a branch */
         Mask counts[VECTORS];
@@ -420,12 +430,6 @@ INLINE Int NAME(exponentials)(Int used, Vector *kept, const Vector *lowest, REAL
         }
         near[number] = (int32_t)i;
         number += NAME(any)(counts);
-    }
-    REAL series[TERMS];
-    double term = 1;
-    for (Int k = 0; k < TERMS; k++) {
-        series[k] = (REAL)term;
-        term *= 0.693147180559945309417 / (k + 1);
     }
     for (Int a = 0; a < VECTORS; a++)
         sum[a] = NAME(all)(0);
@@ -443,7 +447,7 @@ and values `share`, from `filled` on, and how many each sample has, `count`. Poi
 `words` has room for a bit of each point and sample. Returns what is filled then. */
 INLINE Int NAME(append)(Int samples, Int number, Int filled, const Vector *kept, const int32_t *near, const REAL *limit,
                         const REAL *factor, Mask *words, int32_t *count, int32_t *col, REAL *share) {
-    enum { BITS = 8 * sizeof(WORD) };
+    enum { BITS = 8 * sizeof(WORD), WORDS = 64 / BITS };
     Vector bound[VECTORS];
     memcpy(bound, limit, sizeof bound);
     for (Int first = 0; first < number; first += BITS) {
@@ -456,8 +460,11 @@ INLINE Int NAME(append)(Int samples, Int number, Int filled, const Vector *kept,
     }
     for (Int s = 0; s < samples; s++) {
         Int before = filled;
-        for (Int first = 0; first < number && limit[s] < INFINITY; first += BITS) {
-            uint64_t left = (uint64_t)((const WORD *)words)[first / BITS * WIDTH + s] & (~(uint64_t)0 >> (64 - BITS));
+        for (Int first = 0; first < number && limit[s] < INFINITY; first += 64) {
+            const WORD *bits = (const WORD *)words + first / BITS * WIDTH + s;
+            uint64_t left = 0;
+            for (Int w = 0; w < WORDS && first + w * BITS < number; w++)
+                left |= ((uint64_t)bits[w * WIDTH] & (~(uint64_t)0 >> (64 - BITS))) << w * BITS;
             for (; left; left &= left - 1) {
                 Int h = first + __builtin_ctzll(left);
                 col[filled] = near[h];
@@ -471,7 +478,8 @@ INLINE Int NAME(append)(Int samples, Int number, Int filled, const Vector *kept,
 
 /* Of each sample the least c - v, `lowest` (m), and the sum `total` (m) over the points of exp((lowest - (c - v)) / eta),
 `rate` being 1 / (eta log 2); of each of the `used` points that are not there to fill up `mass`, the sum over the samples
-of weight times its part of the total. `work` holds (d + n + n / 32 + 1) WIDTH numbers and n of places.
+of weight times its part of the total. `work` holds (d + 3 n / 2 + n / 32 + 1) WIDTH numbers and n
+of places.
 
 Of samples with a total above `decided`, one after the other, the parts of it that are more than SHARED of the largest, times
 the root of the weight: their number `count` (m), points `col` and values `share`, which have space for `most` of them a sample
@@ -481,16 +489,20 @@ EXPORT Int NAME(soft)(Int n, Int m, Int d, Int root, Int used, double rate, doub
                       REAL *total, const double *weight, double *mass, int32_t *count, int32_t *col, REAL *share) {
     Pass p = {n, m, d, root, x, x2, v, y, y2};
     Vector *kept = (Vector *)(work + d * WIDTH);
-    Mask *words = (Mask *)(kept + n * VECTORS);
+    Vector *sums = kept + n * VECTORS;
+    Mask *words = (Mask *)(sums + n);
     int32_t *near = (int32_t *)(words + (n + 31) / 32 * VECTORS);
-    Int filled = most < 0 ? -1 : 0;
+    Int filled = most < 0 ? -1 : 0, blocks = 0;
+    REAL series[SERIES];
+    NAME(fill_series)(series);
     memset(mass, 0, sizeof(double) * used);
+    memset(sums, 0, sizeof(Vector) * used);
     for (Int start = 0; start < m; start += WIDTH) {
         Int samples = m - start < WIDTH ? m - start : WIDTH;
         Vector least[VECTORS], sum[VECTORS], part[VECTORS] = {{0}};
         REAL limit[WIDTH], factor[WIDTH];
         NAME(keep)(&p, start, work, kept, least);
-        Int number = NAME(exponentials)(used, kept, least, (REAL)rate, (REAL)LOWEST_POWER, sum, near);
+        Int number = NAME(exponentials)(used, kept, least, (REAL)rate, (REAL)LOWEST_POWER, series, sum, near);
         for (Int s = 0; s < WIDTH; s++)
             limit[s] = INFINITY;
         for (Int s = 0; s < samples; s++) {
@@ -504,8 +516,13 @@ EXPORT Int NAME(soft)(Int n, Int m, Int d, Int root, Int used, double rate, doub
             Vector held = kept[h * VECTORS] * part[0];
             for (Int a = 1; a < VECTORS; a++)
                 held += kept[h * VECTORS + a] * part[a];
-            mass[near[h]] += NAME(sum)(held);
+            sums[near[h]] += held;
         }
+        if (++blocks % SUMMED_BLOCKS == 0 || start + WIDTH >= m)
+            for (Int i = 0; i < used; i++) {
+                mass[i] += NAME(sum)(sums[i]);
+                sums[i] = NAME(all)(0);
+            }
         if (filled >= 0)
             filled = NAME(append)(samples, number, filled, kept, near, limit, factor, words, count + start, col, share);
         if (filled > most * (start + samples) + n * WIDTH)
@@ -548,12 +565,14 @@ EXPORT double NAME(moments)(Int n, Int m, Int d, Int root, Int used, double rate
     memset(sums, 0, sizeof(double) * used * row);
     memset(rows, 0, sizeof(REAL) * WIDTH * row);
     double total = 0;
+    REAL series[SERIES];
+    NAME(fill_series)(series);
     REAL least_power = sizeof(REAL) == 4 ? -24 : (REAL)LOWEST_POWER; /* half a unit in the last place of a float */
     for (Int start = 0; start < m; start += WIDTH) {
         Int samples = m - start < WIDTH ? m - start : WIDTH;
         Vector least[VECTORS], sum[VECTORS];
         NAME(keep)(&p, start, work, kept, least);
-        Int number = NAME(exponentials)(used, kept, least, (REAL)rate, least_power, sum, near);
+        Int number = NAME(exponentials)(used, kept, least, (REAL)rate, least_power, series, sum, near);
         for (Int s = 0; s < samples; s++)
             total += weight[start + s] * least[s / LANES][s % LANES];
         for (Int s = 0; s < WIDTH; s++) {
