@@ -1068,11 +1068,14 @@ typedef struct {
     Int sample;
 } Leaver;
 
-/* Ascending; of equal margins the first sample comes first. */
-static int by_margin(const void *a, const void *b) {
+/* Of equal margins the first sample comes first. */
+INLINE int comes_before(Leaver a, Leaver b) {
+    return a.margin < b.margin || (a.margin == b.margin && a.sample < b.sample);
+}
+
+static int ascending(const void *a, const void *b) {
     const Leaver *p = a, *q = b;
-    return p->margin != q->margin ? (p->margin > q->margin) - (p->margin < q->margin)
-                                  : (p->sample > q->sample) - (p->sample < q->sample);
+    return comes_before(*q, *p) - comes_before(*p, *q);
 }
 
 /* Rearranges: the `count` least first, the largest of these last among them. Source: Hoare (1961), algorithm 65. */
@@ -1082,8 +1085,8 @@ static void least_first(Leaver *near, Int size, Int count) {
         Leaver pivot = near[(low + high) / 2];
         Int i = low, j = high;
         while (i <= j) {
-            while (by_margin(near + i, &pivot) < 0) i++;
-            while (by_margin(near + j, &pivot) > 0) j--;
+            while (comes_before(near[i], pivot)) i++;
+            while (comes_before(pivot, near[j])) j--;
             if (i <= j) {
                 Leaver swapped = near[i];
                 near[i++] = near[j];
@@ -1120,7 +1123,7 @@ EXPORT Int least_margins(Int n, Int m, const Int *cell, const double *margin, co
     }
     for (Int i = 0; i < n && !failed; i++) {
         least_first(near + first[i], number[i], each[i]);
-        qsort(near + first[i], each[i], sizeof(Leaver), by_margin);
+        qsort(near + first[i], each[i], sizeof(Leaver), ascending);
         for (Int e = 0; e < each[i]; e++) *found++ = near[first[i] + e].sample;
     }
     free(near), free(first), free(number), free(limit);
