@@ -1,10 +1,11 @@
 /* Differences of pairs of rows, in double: `euclidean.py` and `../result.py` say what they are for. And other loops over
-rows: which shifts are exact, for `problem.py`, means of powers, for `drift.py`, and how boundaries move, for
-`boundaries.py`. */
+rows: which shifts are exact, for `problem.py`, means of powers, for `drift.py`, how boundaries move, for `boundaries.py`,
+and which samples are nearest to them, for `boundary.py`. */
 
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "../compiled.h"
 
@@ -204,4 +205,72 @@ EXPORT VECTORISED void boundary_drift(int64_t n, int64_t d, const double *coupli
                     for (int64_t l = i - at; l < some; l++)
                         drift[at + l] += k + c < d ? (x[(at + l) * d + k + c] - x[k + c]) * sum[c][l] : -sum[c][l];
             }
+}
+
+/* A sample, and what it loses by leaving its cell. */
+typedef struct {
+    double margin;
+    int64_t sample;
+} Leaver;
+
+/* Of equal margins the first sample comes first. */
+INLINE int comes_before(Leaver a, Leaver b) {
+    return a.margin < b.margin || (a.margin == b.margin && a.sample < b.sample);
+}
+
+static int ascending(const void *a, const void *b) {
+    const Leaver *p = a, *q = b;
+    return comes_before(*q, *p) - comes_before(*p, *q);
+}
+
+/* Rearranges: the `count` least first, the largest of these last among them. Source: Hoare (1961), algorithm 65. */
+static void least_first(Leaver *near, int64_t size, int64_t count) {
+    int64_t low = 0, high = size - 1;
+    while (low < high) {
+        Leaver pivot = near[(low + high) / 2];
+        int64_t i = low, j = high;
+        while (i <= j) {
+            while (comes_before(near[i], pivot)) i++;
+            while (comes_before(pivot, near[j])) j--;
+            if (i <= j) {
+                Leaver swapped = near[i];
+                near[i++] = near[j];
+                near[j--] = swapped;
+            }
+        }
+        if (count - 1 <= j) high = j;
+        else if (count - 1 >= i) low = i;
+        else return;
+    }
+}
+
+/* Of each cell the `each` (n) samples with the least `margin` (m), of those in it by `cell` (m), which are as many: `found`,
+one cell after the other, ascending. Returns 0 if all is well, -1 if there is no memory. */
+EXPORT int64_t least_margins(int64_t n, int64_t m, const int64_t *cell, const double *margin, const int64_t *each, int64_t *found) {
+    int64_t all = 0, failed = 0;
+    for (int64_t i = 0; i < n; i++) all += each[i];
+    Leaver *near = malloc(sizeof(Leaver) * (2 * all + 1)); /* twice as many of each, and then the least of these */
+    int64_t *first = malloc(sizeof(int64_t) * (n + 1)), *number = calloc(n + 1, sizeof(int64_t));
+    double *limit = malloc(sizeof(double) * (n + 1));
+    failed = !near || !first || !number || !limit;
+    for (int64_t i = 0, before = 0; i < n && !failed; before += 2 * each[i++])
+        first[i] = before, limit[i] = each[i] ? INFINITY : -INFINITY;
+    for (int64_t k = 0; k < m && !failed; k++) {
+        int64_t i = cell[k];
+        if (!(margin[k] < limit[i]) && number[i] >= each[i]) continue;
+        Leaver *own = near + first[i];
+        own[number[i]++] = (Leaver){margin[k], k};
+        if (number[i] == 2 * each[i]) {
+            least_first(own, number[i], each[i]);
+            number[i] = each[i];
+            limit[i] = own[each[i] - 1].margin;
+        }
+    }
+    for (int64_t i = 0; i < n && !failed; i++) {
+        least_first(near + first[i], number[i], each[i]);
+        qsort(near + first[i], each[i], sizeof(Leaver), ascending);
+        for (int64_t e = 0; e < each[i]; e++) *found++ = near[first[i] + e].sample;
+    }
+    free(near), free(first), free(number), free(limit);
+    return failed ? -1 : 0;
 }

@@ -15,9 +15,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ..compiled import call, function
 from ..passes import Engine, LaguerreCells, about_least, true_places
 from ..problem import Problem
-from .network_simplex import CheapestMoves, least_margins
+from .network_simplex import CheapestMoves
 
 PER_CELL = 16  # samples of every cell, beyond what its own excess asks for
 STARVED = 0.5  # part of its weight that a cell lacks, from which samples are offered to it wherever they are
@@ -115,7 +116,10 @@ def least_margin(cell: Tensor, margin: Tensor, per_cell: Tensor) -> Tensor:
     m, counts = len(cell), _counts(cell, len(per_cell))
     each = torch.minimum(per_cell.clamp(max=m).ceil().long(), counts)
     if cell.is_cpu:
-        return torch.from_numpy(least_margins(cell.numpy(), margin.numpy(), each.numpy()))
+        found, least = cell.new_empty(int(each.sum())), function("least_margins", "nn****>n")
+        if call(least, len(each), m, cell.contiguous(), margin.double().contiguous(), each, found):
+            raise MemoryError(f"no memory to choose among {m} samples")
+        return found
     near = 2 * int(each.sum())
     index = about_least(margin, near) if near < m else torch.arange(m, device=cell.device)
     # Where samples are sparse, margins are larger: such cells are looked at on their own.

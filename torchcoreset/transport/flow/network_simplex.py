@@ -27,7 +27,6 @@ ARGUMENTS = {
     "solve_pairs": "nnn" + 3 * "*" + "xx" + 13 * "*" + ">n",
     "nearest_cells": "nn" + 4 * "*",
     "cheapest_moves": "nn**nn***",
-    "least_margins": "nn****>n",
 }
 
 
@@ -165,17 +164,6 @@ class CheapestMoves:
         """The numbers of all samples of some pair, ascending."""
         found = np.unique(self._sample)
         return found[found >= 0]
-
-
-def least_margins(cell: Ints, margin: Floats, each: Ints) -> Ints:
-    """Of each cell the `each` (n,) samples with the least margins (m,): one cell after the other, ascending.
-
-    No cell (m,) holds fewer.
-    """
-    found = np.empty(int(each.sum()), dtype=np.int64)
-    if _call("least_margins", len(each), len(cell), _ints(cell), _floats(margin), _ints(each), found):
-        raise MemoryError(f"no memory to choose among {len(cell)} samples")
-    return found
 
 
 def _call(name: str, *arguments: Any) -> Any:
