@@ -19,8 +19,8 @@ a part of those that call it, in each of these sets; and sums of squares, which 
 
 enum { SQUARE_PARTS = 8 };
 
-/* Adds to `sum` the square of TERM for each coordinate c below d. In parts that are added up in pairs: compilers add the lanes of a
-reduction one after the other, which for 16 columns took half of the time (gcc 12, measured). */
+/* Adds to `sum` the square of TERM for each coordinate c below d. In parts that are added up in pairs: compilers add the
+lanes of a reduction one after the other, which for 16 columns took half of the time (gcc 12, measured). */
 #define ADD_SQUARES(TYPE, TERM)                                                                                        \
     do {                                                                                                               \
         int64_t done = 0;                                                                                              \

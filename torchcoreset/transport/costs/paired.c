@@ -246,7 +246,8 @@ static void least_first(Leaver *near, int64_t size, int64_t count) {
 
 /* Of each cell the `each` (n) samples with the least `margin` (m), of those in it by `cell` (m), which are as many: `found`,
 one cell after the other, ascending. Returns 0 if all is well, -1 if there is no memory. */
-EXPORT int64_t least_margins(int64_t n, int64_t m, const int64_t *cell, const double *margin, const int64_t *each, int64_t *found) {
+EXPORT int64_t least_margins(int64_t n, int64_t m, const int64_t *cell, const double *margin, const int64_t *each,
+                             int64_t *found) {
     int64_t all = 0, failed = 0;
     for (int64_t i = 0; i < n; i++) all += each[i];
     Leaver *near = malloc(sizeof(Leaver) * (2 * all + 1)); /* twice as many of each, and then the least of these */

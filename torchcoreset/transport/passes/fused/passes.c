@@ -121,8 +121,7 @@ typedef struct {
 
 INLINE Vector NAME(all)(REAL value) { return (Vector){0} + value; }
 
-/* Lane by lane, which compilers make one instruction of; of masks and bits they made four (gcc 12, measured: a hard pass of
-16 columns took a NNN longer). */
+/* Lane by lane, which compilers make one instruction of; of masks and bits gcc 12 made four. */
 INLINE Vector NAME(smaller)(Vector a, Vector b) {
     REAL left[LANES], right[LANES];
     memcpy(left, &a, sizeof left);
