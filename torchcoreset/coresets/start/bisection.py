@@ -83,7 +83,7 @@ def _leaves(y: Floats, n: int, directions: Iterator[Floats]) -> Iterator[Ints]:
 def _cut(y: Floats, n: int, fewest: int, w: Floats) -> tuple[Ints, int, int]:
     """The order (m,) of samples y (m, d) across the cut, the number of them before it, and of points before it."""
     m = len(y)
-    c = y - y.mean(0)
+    c = y - np.full(m, 1 / m) @ y  # a product takes a quarter of the time of `mean`
     for _ in range(POWERS):
         w = (c @ w) @ c
     first = np.arange(fewest, n - fewest + 1)
@@ -98,5 +98,7 @@ def _cut(y: Floats, n: int, fewest: int, w: Floats) -> tuple[Ints, int, int]:
         if not between[at] > 0:  # all samples are equal
             at = len(first) // 2
         if step < DIRECTIONS:
-            w = c[order[: ends[at]]].sum(0)  # of the samples after the cut it is the negative
+            before = np.zeros(m)
+            before[order[: ends[at]]] = 1
+            w = before @ c  # of the samples after the cut it is the negative
     return order, int(ends[at]), int(first[at])
