@@ -150,7 +150,7 @@ def test_second_derivatives_are_refused() -> None:
 
 
 def test_a_module_starts_each_pair_from_its_own_potential() -> None:
-    x, y = normal(3, 20, 2), normal(3, 60_000, 2, seed=1)  # too many samples to be solved directly
+    x, y = normal(3, 20, 2), normal(3, 120_000, 2, seed=1)  # too many samples to be solved directly
     loss = tc.CoresetLoss(tolerance=1e-5)
     first = loss(x, y)
     assert isinstance(loss.last, tc.TransportBatch)

@@ -53,7 +53,7 @@ def test_a_fresh_loss_has_no_memory_and_a_used_one_remembers() -> None:
 
 
 def test_memory_saves_steps() -> None:
-    x, y = normal(50, 4), 2 * normal(40_000, 4, seed=1)
+    x, y = normal(50, 4), 2 * normal(60_000, 4, seed=1)
     loss = tc.CoresetLoss()
     loss(x, y)
     first = loss.last.steps

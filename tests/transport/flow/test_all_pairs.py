@@ -55,3 +55,34 @@ def test_a_batch_gives_what_each_does_alone() -> None:
     found = solve_pairs(cost, a, b, np.zeros_like(b))
     for i, problem in enumerate(problems):
         assert found.value[i] == found_from(*problem).value[0]
+
+
+def moved(kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """A problem, and the cells of the plan of points nearby."""
+    rng = np.random.default_rng(1)
+    centres = 20 * rng.normal(size=(6, 2))
+    y = (
+        centres[rng.integers(0, 6, 6000)] + rng.normal(size=(6000, 2))
+        if kind == "clusters"
+        else points_of(kind, 6000, rng)
+    )
+    x = y[:10] + 0.1
+    a, b = np.full(6000, 1 / 6000), np.full(10, 1 / 10)
+    cost, near = (((y[:, None] - points) ** 2).sum(2) for points in (x + 0.3 * rng.normal(size=x.shape), x))
+    plan = found_from(near, a, b)
+    cells = np.zeros(6000, dtype=np.int64)
+    cells[plan.rows] = plan.cols
+    return cost, a, b, cells
+
+
+@pytest.mark.parametrize("kind", ["clusters", "smooth", "tails"])
+def test_cells_of_an_earlier_plan_are_a_start_unless_they_are_lost(kind: str) -> None:
+    cost, a, b, cells = moved(kind)
+    lost = np.where(np.arange(10) == 3, cost.max(), 0.0)
+    cold = found_from(cost, a, b, lost)
+    from_cells = solve_pairs(cost[None], a[None], b[None], lost[None], cells[None])
+    from_any = solve_pairs(cost[None], a[None], b[None], lost[None], np.roll(cells, 1)[None])
+    assert from_cells.value[0] == pytest.approx(cold.value[0], rel=1e-11)
+    assert from_any.pivots[0] == cold.pivots[0], "they are not used"
+    assert from_any.value[0] == cold.value[0]
+    assert from_cells.pivots[0] != cold.pivots[0]

@@ -40,6 +40,7 @@ leaving arc, which keeps the tree strongly feasible, so that pivots cannot cycle
 typedef int64_t Int;
 
 enum { ROOT = -1, NOBODY = -1 };
+enum { NO_MEMORY = -1, LOST = -2 }; /* in place of a number of pivots */
 enum { FEW_CELLS = 32 }; /* up to which the nearest is found in one go without branches: in half to a quarter of the time */
 enum { SCANS = 32 }; /* last scans whose potentials are kept */
 enum { PAIRS_FROM = 16 }; /* samples a cell from which pairs of cells are priced: with 10, that pays between clusters alone */
@@ -49,6 +50,7 @@ enum { KEEP_FROM = 256 }; /* samples a cell from which pairs keep more than one:
 enum { NEAR_FROM = 1 << 21 }; /* costs from which most scans see near points alone: with fewer, all are as fast read */
 enum { LANES = 8 };           /* near points of each sample; 16 are no faster */
 enum { FEWER = 4 };           /* all points are priced again once near ones give so many times fewer candidates */
+enum { LOOKED_AT = 8 };       /* of so many samples one */
 enum { FITS = 10 };           /* rounds, at most, in which a potential is fitted to cells: 3, 10 and 100 do about as well */
 enum { THINNER = 4 };         /* each of the flows before the last has so many times fewer samples than the next */
 enum { COARSEST = 8 };        /* samples a point in the first of them, at least */
@@ -57,6 +59,9 @@ enum { BLOCK = 64 };          /* pairs looked at together for whether a sample i
 
 static const double FIRST = 1.0 / 64;  /* largest price at first: cost of the artificial arcs */
 static const double STEEPER = 4;
+/* Part of the samples that a potential fitted to earlier cells may leave in wrong ones: with heavy tails it leaves 0.6 to 1,
+and from there a flow took 3 times as long as after flows on a part of the samples; between clusters it leaves 0 to 0.5. */
+static const double MOST_AWAY = 0.5;
 static const double ROUNDING = 2e-15;  /* part of the numbers it comes from: a reduced cost below it is none */
 
 /* A sample with a better place: its cost there, and the reduced cost, at most what it is now but for later pivots. */
@@ -715,6 +720,17 @@ static void fit_potential(Tree *t) {
     }
 }
 
+/* The part of the samples that have a better place than their cell, about. */
+static double part_away(const Tree *t) {
+    Int away = 0, n = t->n;
+    for (Int s = 0; s < t->k; s += LOOKED_AT) {
+        Int home = t->home[s];
+        double at_home = t->home_cost[s] - t->v[home];
+        away += least(t->cost + s * n, t->v, n) < at_home - rounding(t, s, home, t->home_cost[s]);
+    }
+    return (double)away * LOOKED_AT / t->k;
+}
+
 /* Mass on artificial arcs */
 static double left_over(const Tree *t) {
     double left = 0;
@@ -815,17 +831,17 @@ static void settle_masses(Tree *t, const double *mass) {
 /* See `network_simplex.py`. `home` (k) holds the cells at first, and `home_cost` (k) the costs there of samples that have
 the masses `mass` (k); `v` (n) is the potential, which is fitted to these cells first where pairs are priced and `fits` is
 not 0. On return they describe the plan, with `home_mass` (k), `link` (n) and `link_mass` (n): cell u has `link_mass[u]` of
-sample `link[u]`, if that is not negative, beside the samples at home in it. Returns the number of pivots, or -1 where
-there is not enough memory. */
+sample `link[u]`, if that is not negative, beside the samples at home in it. Returns the number of pivots, NO_MEMORY, or
+LOST, where more than the part `fits` of the samples have a better place at the potential that was fitted. */
 EXPORT Int network_simplex(Int n, Int k, const double *cost, const Int *offsets, const Int *cols, const double *excess,
-                           double tolerance, Int fits, const double *mass, Int *home, double *home_mass,
+                           double tolerance, double fits, const double *mass, Int *home, double *home_mass,
                            double *home_cost, Int *link, double *link_mass, double *v) {
     Tree t = {0};
     t.n = n, t.k = k, t.cost = cost, t.offsets = offsets, t.cols = cols;
     t.home = home, t.home_mass = home_mass, t.home_cost = home_cost;
     t.v = v, t.link = link, t.link_mass = link_mass;
     char *memory = allocate(&t);
-    if (!memory) return -1;
+    if (!memory) return NO_MEMORY;
     for (Int u = 0; u <= n; u++) t.first_shared[u] = NOBODY;
     memcpy(home_mass, mass, k * sizeof(double));
     for (Int s = 0; s < k; s++) t.first_cell[s] = NOBODY, t.outside[s] = -INFINITY, t.priced[s] = 0;
@@ -836,7 +852,13 @@ EXPORT Int network_simplex(Int n, Int k, const double *cost, const Int *offsets,
     for (Int pair = 0; t.kept && pair < n * n; pair++) t.count[pair] = 0, t.beyond[pair] = -INFINITY;
     for (Int chunk = 0; t.price && chunk < k / CHUNK + n; chunk++) t.chunk_before[chunk] = chunk + 1;
     if (t.price) enter_all_homes(&t);
-    if (t.price && fits) fit_potential(&t);
+    if (t.price && fits > 0) {
+        fit_potential(&t);
+        if (part_away(&t) > fits) {
+            free(memory);
+            return LOST;
+        }
+    }
     double largest = largest_price(&t, t.at_root), dear = FIRST * largest;
     memcpy(t.at_root, v, n * sizeof(double));
     t.depth[n] = 0;
@@ -937,15 +959,22 @@ typedef struct {
     double *home_mass, *home_cost, *link_mass, *excess;
 } Flow;
 
-/* The flow from the cells `home` of samples of masses `a` (k), whose excess is known. Returns as `network_simplex`. */
-static Int run_flow(const Flow *f, Int n, Int k, const double *cost, const double *a, double tolerance, Int fits, double *v) {
+/* The cells of k samples at a potential, and their excess. Returns how much mass is in wrong ones. */
+static double find_cells(const Flow *f, Int n, Int k, const double *cost, const double *a, const double *b, const double *v) {
+    nearest_cells(n, k, cost, v, f->home, f->home_cost);
+    return weigh_cells(n, k, a, b, f->home, f->excess);
+}
+
+/* The flow from these cells of samples of masses `a` (k). Returns as `network_simplex`. */
+static Int run_flow(const Flow *f, Int n, Int k, const double *cost, const double *a, double tolerance, double fits,
+                    double *v) {
     for (Int s = 0; s < k; s++) f->home_cost[s] = cost[s * n + f->home[s]];
     return network_simplex(n, k, cost, NULL, NULL, f->excess, tolerance, fits, a, f->home, f->home_mass, f->home_cost,
                            f->link, f->link_mass, v);
 }
 
 /* Find a potential near the best of k samples by flows on every so many of them, on more each time; all of `f` is written
-to. Returns 0, or -1 where there is not enough memory. */
+to. Returns 0, or NO_MEMORY. */
 static Int coarse_to_fine(const Flow *f, Int n, Int k, const double *cost, const double *a, const double *b, double tolerance,
                           double *v) {
     Int every = THINNER;
@@ -961,18 +990,45 @@ static Int coarse_to_fine(const Flow *f, Int n, Int k, const double *cost, const
         }
         if (!(sum > 0)) continue;
         for (Int r = 0; r < rows; r++) mass[r] /= sum;
-        nearest_cells(n, rows, some, v, f->home, f->home_cost);
-        weigh_cells(n, rows, mass, b, f->home, f->excess);
+        find_cells(f, n, rows, some, mass, b, v);
         failed = run_flow(f, n, rows, some, mass, tolerance, 0, v) < 0;
     }
     free(some);
-    return failed ? -1 : 0;
+    return failed ? NO_MEMORY : 0;
+}
+
+/* The flow of one problem, from where `solve_pairs` says; `before` (n) is written to. Returns as `network_simplex`. */
+static Int flow_from_best(const Flow *f, Int n, Int k, const double *cost, const double *a, const double *b, double tolerance,
+                          double many, const Int *earlier, double *v, double *before) {
+    double wrong = find_cells(f, n, k, cost, a, b, v);
+    if (wrong > many) {
+        memcpy(before, v, n * sizeof(double));
+        memset(v, 0, n * sizeof(double));
+        double at_zero = find_cells(f, n, k, cost, a, b, v);
+        if (at_zero < wrong) wrong = at_zero, memset(before, 0, n * sizeof(double));
+        memcpy(v, before, n * sizeof(double));
+        Int is_large = k >= THINNER * COARSEST * n;
+        if (earlier) {
+            memcpy(f->home, earlier, k * sizeof(Int));
+            weigh_cells(n, k, a, b, f->home, f->excess);
+            Int pivots = run_flow(f, n, k, cost, a, tolerance, is_large ? MOST_AWAY : 1, v);
+            if (pivots != LOST) return pivots;
+            memcpy(v, before, n * sizeof(double));
+        }
+        if (is_large && coarse_to_fine(f, n, k, cost, a, b, tolerance, v)) return NO_MEMORY;
+        if (find_cells(f, n, k, cost, a, b, v) > wrong) { /* as where a few samples hold most of the mass */
+            memcpy(v, before, n * sizeof(double));
+            find_cells(f, n, k, cost, a, b, v);
+        }
+    }
+    return run_flow(f, n, k, cost, a, tolerance, 0, v);
 }
 
 /* Solve `count` problems of one shape, one after the other: on costs (count, k, n), for masses `a` (count, k) and weights
 `b` (count, n), from the cells at the potentials `v` (count, n), which come back as those of the plans, with mean b v = 0.
 Where more of the mass than `many` is in wrong cells there, from those at zero, if less is; and where still more is, from
-`earlier` cells (count, k), those of plans of nearby points; if these are NULL, from a potential of fewer samples.
+`earlier` cells (count, k), those of plans of nearby points, if they are not NULL and not lost, or else from a potential of
+fewer samples, where there are enough for that.
 
 Plans: `pivots` (count); `sizes` (count) entries each, one plan after the other in `rows`, `cols` and `masses`
 (count (k + n)); their costs `value` (count), and `wrong` (count), the largest error of the mass that a point receives.
@@ -982,44 +1038,13 @@ EXPORT Int solve_pairs(Int count, Int n, Int k, const double *cost, const double
                        double many, const Int *earlier, double *v, Int *pivots, Int *sizes, Int *rows, Int *cols,
                        double *masses, double *value, double *wrong, Int *cell, double *reduced, double *cell_cost,
                        double *cell_mass) {
-    double *numbers = calloc(2 * k + 4 * n, sizeof(double));
+    double *numbers = malloc((2 * k + 3 * n) * sizeof(double));
     Int *indices = malloc((k + n) * sizeof(Int)), failed = !numbers || !indices;
     double *home_mass = numbers, *home_cost = home_mass + k, *link_mass = home_cost + k, *sums = link_mass + n;
-    double *before = sums + n;
-    const double *zero = before + n;
     Int *home = indices, *link = home + k;
     Flow flow = {home, link, home_mass, home_cost, link_mass, sums};
     for (Int pair = 0; pair < count && !failed; pair++) {
-        nearest_cells(n, k, cost, v, home, home_cost);
-        double wrong_mass = weigh_cells(n, k, a, b, home, sums);
-        if (wrong_mass > many && memcmp(v, zero, n * sizeof(double))) {
-            nearest_cells(n, k, cost, zero, cell, reduced);
-            double at_zero = weigh_cells(n, k, a, b, cell, cell_mass);
-            if (at_zero < wrong_mass) {
-                wrong_mass = at_zero;
-                memcpy(home, cell, k * sizeof(Int));
-                memcpy(sums, cell_mass, n * sizeof(double));
-                memset(v, 0, n * sizeof(double));
-            }
-        }
-        int fits = earlier && wrong_mass > many;
-        if (fits) {
-            memcpy(home, earlier, k * sizeof(Int));
-            weigh_cells(n, k, a, b, home, sums);
-        } else if (wrong_mass > many && k >= THINNER * COARSEST * n) {
-            memcpy(before, v, n * sizeof(double));
-            if (coarse_to_fine(&flow, n, k, cost, a, b, tolerance, v)) {
-                failed = 1;
-                break;
-            }
-            nearest_cells(n, k, cost, v, home, home_cost);
-            if (weigh_cells(n, k, a, b, home, sums) > wrong_mass) { /* a few samples hold most of the mass */
-                memcpy(v, before, n * sizeof(double));
-                nearest_cells(n, k, cost, v, home, home_cost);
-                weigh_cells(n, k, a, b, home, sums);
-            }
-        }
-        pivots[pair] = run_flow(&flow, n, k, cost, a, tolerance, fits, v);
+        pivots[pair] = flow_from_best(&flow, n, k, cost, a, b, tolerance, many, earlier, v, sums + n);
         failed = pivots[pair] < 0;
         if (failed) break;
         sizes[pair] = write_plan(n, k, cost, home, home_mass, home_cost, link, link_mass, rows, cols, masses, sums, value);

@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 MANY_WRONG = 0.05  # of all mass, in wrong cells of a potential, beyond which those of an earlier plan are mostly nearer
 MASS_TOLERANCE = 1e-12  # mean point weights: mass below it is rounding, and not moved
 ARGUMENTS = {
-    "network_simplex": "nn" + 4 * "*" + "xn" + 7 * "*" + ">n",
+    "network_simplex": "nn" + 4 * "*" + "xx" + 7 * "*" + ">n",
     "solve_pairs": "nnn" + 3 * "*" + "xx" + 13 * "*" + ">n",
     "nearest_cells": "nn" + 4 * "*",
     "cheapest_moves": "nn**nn***",
@@ -73,7 +73,7 @@ def balance(cost: Floats | CandidateArcs, cell: Ints, mass: Floats, excess: Floa
     home, home_mass, potential = _ints(cell).copy(), np.empty(k), _floats(v).copy()
     link, link_mass = np.empty(n, dtype=np.int64), np.empty(n)
     pivots = _call(
-        "network_simplex", n, k, costs, offsets, cols, _floats(excess), MASS_TOLERANCE / n, False,
+        "network_simplex", n, k, costs, offsets, cols, _floats(excess), MASS_TOLERANCE / n, 0.0,
         _floats(mass), home, home_mass, home_cost, link, link_mass, potential,
     )  # fmt: skip
     if pivots < 0:
@@ -122,7 +122,7 @@ def solve_pairs(cost: Floats, a: Floats, b: Floats, v: Floats, earlier: Ints | N
         v: (B, n) potentials to start from.
             Zero is taken where less mass is in wrong cells there.
         earlier: (B, k) cells of plans of nearby points, to start from where more than MANY_WRONG is in wrong ones.
-            Without them flows on parts of the samples come first, if these are many.
+            Without them, or where they do not fit, flows on parts of the samples come first, if these are many.
     """
     count, k, n = cost.shape
     most, potential = count * (k + n), _floats(v).copy()
