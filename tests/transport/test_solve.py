@@ -332,7 +332,8 @@ BAD_INPUTS = {
     "no steps": ({"max_steps": 0}, "max_steps: got 0; expected a positive integer"),
     "fractional steps": ({"max_steps": 1.5}, "max_steps: got 1.5"),
     "short start": ({"start": torch.zeros(2)}, r"start: got shape \(2,\); expected 3 finite numbers"),
-    "nan start": ({"start": torch.full((3,), math.nan)}, "start: .*expected 3 finite numbers"),
+    "nan start": ({"start": torch.full((3,), math.nan)}, r"start: got shape \(3,\) with NaN or inf; expected 3 fin"),
+    "large power": ({"p": 1000}, "p: got 1000; expected less: float64 cannot hold"),
 }
 
 

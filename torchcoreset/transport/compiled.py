@@ -1,7 +1,7 @@
 """Calls of the library compiled with the package, by ctypes, which needs no header of Python's.
 
-Its sources lie beside what calls them: `flow/network_simplex.c`, `passes/fused/passes.c`, `passes/gram.c`
-and `costs/paired.c`.
+Its sources lie beside what calls them: `flow/network_simplex.c`, `flow/all_pairs.c`, `passes/fused/passes.c`,
+`passes/gram.c` and `costs/paired.c`.
 """
 
 from __future__ import annotations

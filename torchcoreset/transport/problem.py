@@ -316,6 +316,11 @@ def within_range(problem: Problem) -> Problem:
         return problem
     if problem.x.dtype != torch.float64:
         return within_range(as_float64(problem))
+    if least > most:
+        raise ValueError(
+            f"p: got {problem.cost.p:g}; expected less: float64 cannot hold that power of distances in "
+            f"{problem.x.shape[1]} columns, whatever their size. Pass a smaller p."
+        )
     raise ValueError(
         f"points, samples: got numbers of up to {problem.largest:.0e}; expected the largest to be from {least:.0e} to "
         f"{most:.0e}, whose costs float64 can hold. Divide both by their scale."

@@ -99,9 +99,11 @@ def solve_dual(
 def check_start(start: Tensor, problem: Problem) -> Tensor:
     """The starting potential as float64 on the problem's device, or ValueError."""
     v = real_tensor(start, "start").to(problem.b)
-    if v.shape != problem.b.shape or not bool(torch.isfinite(v).all()):
+    finite = bool(torch.isfinite(v).all())
+    if v.shape != problem.b.shape or not finite:
         raise ValueError(
-            f"start: got shape {tuple(v.shape)}; expected {len(problem.b)} finite numbers, one for each point. "
+            f"start: got shape {tuple(v.shape)}{'' if finite else ' with NaN or inf'}; "
+            f"expected {len(problem.b)} finite numbers, one for each point. "
             "Pass the potential of an earlier result with as many points, or None."
         )
     return v

@@ -182,9 +182,11 @@ def check_starts(start: Any, problems: ProblemBatch) -> Tensor:
     """The starting potentials (B, n), or ValueError before any pair is solved."""
     v = real_tensor(start, "start")
     shape = problems.b.shape
-    if v.shape not in (shape, shape[1:]) or not bool(torch.isfinite(v).all()):
+    finite = bool(torch.isfinite(v).all())
+    if v.shape not in (shape, shape[1:]) or not finite:
         raise ValueError(
-            f"start: got shape {tuple(v.shape)}; expected {tuple(shape)} finite numbers, one for each point of each "
+            f"start: got shape {tuple(v.shape)}{'' if finite else ' with NaN or inf'}; "
+            f"expected {tuple(shape)} finite numbers, one for each point of each "
             "pair. Pass the potential of an earlier result with as many pairs and points, or None."
         )
     return v.expand(shape)

@@ -18,7 +18,7 @@ from torch import Tensor
 from ..compiled import call, function
 from ..passes import Engine, LaguerreCells, about_least, true_places
 from ..problem import Problem
-from .network_simplex import CheapestMoves
+from .all_pairs import CheapestMoves
 
 PER_CELL = 16  # samples of every cell, beyond what its own excess asks for
 STARVED = 0.5  # part of its weight that a cell lacks, from which samples are offered to it wherever they are
