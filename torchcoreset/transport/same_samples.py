@@ -79,8 +79,10 @@ class SameSamples:
         return self._held.with_points(moved, largest) if exact else None
 
     def _hold(self, x: Tensor, y: Tensor) -> None:
-        """Make the problem of some of the samples (m, d) in place of points (n, d)."""
-        some = y[torch.arange(len(x), device=y.device) * len(y) // len(x)].to(x)
+        """Make the problem of means of three samples (m, d) each, which have as many digits, in place of points (n, d)."""
+        n, m = len(x), len(y)
+        first = torch.arange(n, device=y.device) * m // n
+        some = sum((y[(first + k * m // 3) % m].to(x) / 3 for k in range(3)), torch.zeros_like(x))
         problem = make_problem(some, y, self.p, self.point_weights, self.sample_weights, trim=self.trim)
         shift = offset_of(problem, some)
         if bool(shift.any()) and is_small(shift, y):  # it would leave digits of its own in most points
