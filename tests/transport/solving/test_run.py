@@ -16,7 +16,7 @@ from torchcoreset.transport.solving.state import SolveState
 
 
 def test_between_clusters_a_flow_takes_over_from_newton() -> None:
-    x, y = separated(20, 16_000, 8, distance=20)(0)
+    x, y = separated(20, 40_000, 8, distance=20)(0)
     b = torch.rand(20, generator=torch.Generator().manual_seed(0)) + 0.5
     start = tc.transport(x, y, 2, b).potential
     x = x + 0.1 * normal(20, 8, seed=1).to(x)

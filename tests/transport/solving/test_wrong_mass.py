@@ -29,7 +29,7 @@ def test_samples_are_dearer_to_move_among_many_points(n: int, few: int) -> None:
 
 @pytest.mark.usefixtures("direct")
 def test_lost_starts_are_given_up_for_a_flow_from_zero_where_that_is_near() -> None:
-    y = separated(20, 16_000, 8, distance=20)(0)[1]
+    y = separated(20, 40_000, 8, distance=20)(0)[1]
     index, sizes = leaves(y, 20, seeded())
     x, lost = leaf_means(y[index], sizes), 1e4 * normal(20, 1, seed=2)[:, 0].double()
     assert not is_small(SolveState(make_problem(x, y), SETTINGS), lost)

@@ -19,7 +19,7 @@ FEW_PER_POINT = 30  # the same for each point: Newton is of little use where cel
 WARM_PER_POINT = 60  # the same with a potential to start from
 SMALL_PER_POINT = 300  # the same with a potential and no more than SMALL pairs of a sample and a point
 SMALL = 1 << 20
-FEWEST_PAIRS = 1 << 18  # of a sample and a point, up to which any solve with a potential is direct
+FEWEST_PAIRS = 5 << 17  # of a sample and a point, up to which any solve with a potential is direct
 FEWEST_NUMBERS = 1 << 20  # coordinates of samples up to which it is: with 784 columns it took four times as long
 # Pairs of a sample and a point up to which a flow on all is made where few corrections do not do: between clusters it
 # takes half of the time of all of Newton's steps. Of 300 points of 18,000 samples it takes 1.2 times as long.
