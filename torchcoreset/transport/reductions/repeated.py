@@ -30,9 +30,7 @@ RUNS = 8  # of rows side by side, half of all that are looked at
 LEAST_SHARE = 1 / 16  # of the rows of that look, below which not all are compared
 MOST_SHARE = 0.95  # distinct rows for each sample above which merging gains too little
 SLIVER = 1e-9  # of a sample: a smaller part of one is rounding
-LEAST_PIECE = (
-    1e-12  # of the mass that is divided: a smaller piece is, and a larger one is not, however heavy the sample
-)
+LEAST_PIECE = 1e-12  # of all mass: a smaller piece is too, and a larger one is not, however heavy the sample
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,8 @@ from ..nearest import two_lowest_in_rows
 from .fused import FusedEngine
 
 Found = TypeVar("Found")
-Shares = tuple[
-    Tensor, Tensor, Tensor
-]  # how many each sample has, (k,) int32; their points, (e,) int32, and values, (e,)
+# How many each sample has, (k,) int32; their points, (e,) int32, and values, (e,).
+Shares = tuple[Tensor, Tensor, Tensor]
 
 ARGUMENTS = {
     "two_nearest": "nnnn" + 8 * "*",
