@@ -79,7 +79,7 @@ class SameSamples:
         return self._held.with_points(moved, largest) if exact else None
 
     def _hold(self, x: Tensor, y: Tensor) -> None:
-        """Make the problem of means of three samples (m, d) each, which have as many digits, in place of points (n, d)."""
+        """Make the problem of means of three samples, which have as many digits, in place of points (n, d)."""
         n, m = len(x), len(y)
         first = torch.arange(n, device=y.device) * m // n
         some = sum((y[(first + k * m // 3) % m].to(x) / 3 for k in range(3)), torch.zeros_like(x))
