@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from torchcoreset import transport
+from torchcoreset.transport.flow import boundary as boundary_module
 from torchcoreset.transport.flow.boundary import BoundarySamples, boundary_samples, least_margin
 from torchcoreset.transport.passes.dense import DenseEngine
 from torchcoreset.transport.problem import Problem, make_problem
@@ -55,7 +56,12 @@ def test_samples_without_weight_are_offered_to_nobody() -> None:
     assert bool((boundary.a > 0).all())
 
 
-def test_of_each_cell_those_of_least_margin_are_found_however_sparse_its_samples_are() -> None:
+@pytest.mark.parametrize("by_sorting", [False, True])  # as on other devices
+def test_of_each_cell_those_of_least_margin_are_found_however_sparse_its_samples_are(
+    by_sorting: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if by_sorting:
+        monkeypatch.setattr(boundary_module, "_least_by_selection", boundary_module._least_by_sorting)
     generator = torch.Generator().manual_seed(0)
     cell = torch.randint(0, 20, (40_000,), generator=generator)
     margin = torch.rand(40_000, generator=generator) * (1 + 50 * (cell == 7))

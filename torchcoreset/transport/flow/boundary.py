@@ -113,14 +113,22 @@ def _cheapest(problem: Problem, cells: LaguerreCells, points: Tensor, count: int
 
 def least_margin(cell: Tensor, margin: Tensor, per_cell: Tensor) -> Tensor:
     """Indices of the samples (m,) with the least margins, `per_cell` (n,) of each cell, or all: by cells, ascending."""
-    m, counts = len(cell), _counts(cell, len(per_cell))
-    each = torch.minimum(per_cell.clamp(max=m).ceil().long(), counts)
-    if cell.is_cpu:
-        found, least = cell.new_empty(int(each.sum())), function("least_margins", "nn****>n")
-        if call(least, len(each), m, cell.contiguous(), margin.double().contiguous(), each, found):
-            raise MemoryError(f"no memory to choose among {m} samples")
-        return found
-    near = 2 * int(each.sum())
+    each = torch.minimum(per_cell.clamp(max=len(cell)).ceil().long(), _counts(cell, len(per_cell)))
+    return (_least_by_selection if cell.is_cpu else _least_by_sorting)(cell, margin, each)
+
+
+def _least_by_selection(cell: Tensor, margin: Tensor, each: Tensor) -> Tensor:
+    """One compiled pass, of `each` (n,) cell as many as that."""
+    m, found = len(cell), cell.new_empty(int(each.sum()))
+    least = function("least_margins", "nn****>n")
+    if call(least, len(each), m, cell.contiguous(), margin.double().contiguous(), each, found):
+        raise MemoryError(f"no memory to choose among {m} samples")
+    return found
+
+
+def _least_by_sorting(cell: Tensor, margin: Tensor, each: Tensor) -> Tensor:
+    """The same on any device, up to the order of equal margins."""
+    m, near = len(cell), 2 * int(each.sum())
     index = about_least(margin, near) if near < m else torch.arange(m, device=cell.device)
     # Where samples are sparse, margins are larger: such cells are looked at on their own.
     lacking = _counts(cell[index], len(each)) < each
