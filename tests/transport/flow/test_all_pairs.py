@@ -86,3 +86,12 @@ def test_cells_of_an_earlier_plan_are_a_start_unless_they_are_lost(kind: str) ->
     assert from_any.pivots[0] == cold.pivots[0], "they are not used"
     assert from_any.value[0] == cold.value[0]
     assert from_cells.pivots[0] != cold.pivots[0]
+
+
+def test_cells_of_an_earlier_plan_are_left_where_zero_is_balanced() -> None:
+    y = np.random.default_rng(0).random((9, 3))
+    cost = ((y[:, None] - (y + 1e-7)) ** 2).sum(2) ** 1.5
+    a, lost = np.full((1, 9), 1 / 9), np.where(np.arange(9) == 3, 10.0, 0.0)[None]
+    found = solve_pairs(cost[None], a, a, lost, np.roll(np.arange(9), 1)[None])
+    assert found.pivots[0] == 0
+    assert not found.potential.any(), "a potential of the size of other costs would cost all digits of these"

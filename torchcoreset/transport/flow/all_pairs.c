@@ -126,11 +126,13 @@ static Int coarse_to_fine(const Flow *f, Int n, Int k, const double *cost, const
 static Int flow_from_best(const Flow *f, Int n, Int k, const double *cost, const double *a, const double *b, double tolerance,
                           double many, const Int *earlier, double *v, double *before) {
     double wrong = find_cells(f, n, k, cost, a, b, v);
+    memcpy(before, v, n * sizeof(double));
     if (wrong > many) {
-        memcpy(before, v, n * sizeof(double));
         memset(v, 0, n * sizeof(double));
         double at_zero = find_cells(f, n, k, cost, a, b, v);
         if (at_zero < wrong) wrong = at_zero, memset(before, 0, n * sizeof(double));
+    }
+    if (wrong > many) {
         memcpy(v, before, n * sizeof(double));
         Int is_large = k >= THINNER * COARSEST * n;
         if (earlier) {
