@@ -19,7 +19,7 @@ from ..dual import Curvature, LazyHessian
 from ..passes import Engine, LaguerreCells
 from .balance import may_list_all
 from .limits import FEWEST_STEPS, SORTED, sorts
-from .state import SolveState, plan_cost
+from .state import SolveState, marginal_error, plan_cost
 from .wrong_mass import LOST_ERROR, few_are_wrong, is_far, near_error, start_error
 
 # Coarse.
@@ -31,7 +31,7 @@ WORTH = 1e-3
 BLURRED = 0.4  # softness at which a warm start that is not near begins
 # Fine: corrections on all samples.
 CORRECTIONS = 12  # most Newton steps on all samples; what is left over is moved by the flow
-FEW_CORRECTIONS = 3  # the same where a flow on all pairs does the rest
+FEW_CORRECTIONS = 3  # the same where a flow on all pairs does the rest, and the last has left as much in wrong cells
 # Most of them that have to be damped, where the flow may offer all samples, and these are so few a point. With heavy
 # tails and 200 to 700 samples a point it would take three times as long (measured).
 DAMPED, DAMPED_PER_POINT = 1, 50
@@ -48,11 +48,11 @@ def ascend(
     """Approach and correct: the cells of a potential near the best, and the curvature there if it can be needed.
 
     No curvature is made for a potential that is certainly within `left` tolerances of the best, by that very model.
-    `briefly` gives up after a few corrections, where a flow on all pairs does the rest.
+    `briefly` gives up after a few corrections unless they help: a flow on all pairs does the rest.
     """
     cells, curvature = approach(state, start)
     if curvature is not None:
-        cells = correct(state, cells, curvature, left, FEW_CORRECTIONS if briefly else CORRECTIONS)
+        cells = correct(state, cells, curvature, left, while_it_helps=briefly)
         if (
             start is not None
             and start_error(state) <= LOST_ERROR  # beyond, it was not begun from
@@ -133,13 +133,17 @@ def correct(
     cells: LaguerreCells,
     curvature: Curvature | LazyHessian,
     left: float = REST,
-    most: int = CORRECTIONS,
+    *,
+    while_it_helps: bool = False,
 ) -> LaguerreCells:
-    """Newton steps with the gradient of all samples, while they pay: a pass costs less than moving many samples."""
+    """Newton steps with the gradient of all samples, while they pay: a pass costs less than moving many samples.
+
+    `while_it_helps` makes no more than FEW_CORRECTIONS where one leaves as much mass in wrong cells as before.
+    """
     trust, correction, damped = state.engine.trust, dual.LimitedMemory(curvature), 0
     few_a_point = state.problem.count <= DAMPED_PER_POINT * len(state.problem.x)
-    most_damped = DAMPED if may_list_all(state.problem) and few_a_point else most
-    for _ in range(most):
+    most_damped = DAMPED if may_list_all(state.problem) and few_a_point else CORRECTIONS
+    for number in range(1, CORRECTIONS + 1):
         g, lacking = state.problem.b - cells.mass, state.tolerance * cells.dual
         few = few_are_wrong(state.problem, cells)
         if few and correction.predicted_increase(g) <= left * lacking:
@@ -155,6 +159,7 @@ def correct(
         trial = state.evaluate(cells.potential + direction, cells)
         rise = trial.dual - cells.dual
         correction.learn(direction, trial.mass - cells.mass)
+        helped = marginal_error(trial, state.problem) < marginal_error(cells, state.problem)
         if rise > 0:
             cells = trial
             # Few wrong points may predict a rise without end.
@@ -162,4 +167,6 @@ def correct(
                 break
         if rise < GOOD_RISE * expected_rise:
             trust = min(trust, float(direction.abs().max()) / correction.eta) / TRUST_CUT
+        if while_it_helps and not helped and number >= FEW_CORRECTIONS:
+            break
     return cells
