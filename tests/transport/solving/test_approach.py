@@ -44,7 +44,7 @@ def test_a_lost_start_is_approached_from_zero_once(monkeypatch: pytest.MonkeyPat
     state, start = SolveState(make_problem(*hard_problem()), settings), 100 * normal(100, seed=5).double()
     state.needs_float64(start)
     monkeypatch.setattr(approach, "approach", lambda state, given: approached.append(given) or begin(state, given))
-    monkeypatch.setattr(approach, "correct", lambda *_: state.first)
+    monkeypatch.setattr(approach, "correct", lambda *_, **__: state.first)
     approach.ascend(state, start)
     assert approached == [start]
 
