@@ -66,6 +66,13 @@ def prefers_flow(state: SolveState) -> bool:
     return (starts or is_for_one_rank((n, d, m))) and may_hold_all_pairs(state) and not sorts(state.problem)
 
 
+def ends_by_flow(state: SolveState) -> bool:
+    """Whether it takes less than the last corrections, too, as where pairs are few, or from a start."""
+    n, m = len(state.problem.x), state.problem.count
+    warm = state.first is not None and m <= FLOW_PER_POINT * n
+    return prefers_flow(state) and (warm or has_short_flow(state.problem))
+
+
 def is_direct(n: int, m: int, warm: bool) -> bool:
     """Whether m samples are so few, or so few for each of n points, that they are solved directly."""
     most = max(FEW, FEW_PER_POINT * n)

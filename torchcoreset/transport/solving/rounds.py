@@ -8,7 +8,7 @@ from ..result import Status
 from .all_pairs import solve_with_all_pairs
 from .approach import correct
 from .balance import balance_boundary, may_list_all, takes_lists
-from .limits import prefers_flow
+from .limits import ends_by_flow
 from .state import SolveState
 
 ROUNDS = 8  # most rounds, each with four times as many boundary samples as the one before
@@ -33,7 +33,7 @@ def balance_in_rounds(state: SolveState, cells: LaguerreCells, curvature: Curvat
         nearly = state.accept_near_optimal and state.gap <= ROUGH * state.tolerance
         if state.gap <= state.tolerance or nearly:
             break
-        seldom_helps = round_ or takes_lists(state.problem) or prefers_flow(state)
+        seldom_helps = round_ or takes_lists(state.problem) or ends_by_flow(state)
         if seldom_helps and solve_with_all_pairs(state):
             break
         if round_ + 1 == rounds or (round_ > 1 and state.gap > 0.9 * gap):

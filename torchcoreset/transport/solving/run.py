@@ -16,7 +16,7 @@ from torch import Tensor
 from ..result import Coupling, Status, Transport
 from .all_pairs import balance_all_pairs, solve_directly
 from .approach import REST, ascend
-from .limits import FEWEST_STEPS, has_short_flow, may_hold_all_pairs, prefers_flow
+from .limits import FEWEST_STEPS, ends_by_flow, may_hold_all_pairs, prefers_flow
 from .rounds import balance_in_rounds
 from .state import SolveState, marginal_error
 from .wrong_mass import few_are_wrong, is_far, starts_by_flow
@@ -31,10 +31,11 @@ LEFT = 1.0
 def find_transport(state: SolveState, start: Tensor | None) -> Transport:
     """Ascend and balance until the bounds meet, which a direct solve may have made them do already."""
     by_flow = prefers_flow(state)
+    to_flow = ends_by_flow(state)
     if state.gap > state.tolerance and by_flow and starts_by_flow(state, start):
         balance_all_pairs(state, start)
     if state.gap > state.tolerance:
-        left = math.inf if by_flow else REST if start is None else LEFT
+        left = math.inf if to_flow else REST if start is None else LEFT
         cells, curvature = ascend(state, start, left, briefly=by_flow)
     if state.gap <= state.tolerance:
         return state.result(Status.CONVERGED)
@@ -46,8 +47,7 @@ def find_transport(state: SolveState, start: Tensor | None) -> Transport:
         shape = (len(order), len(state.problem.x))
         state.keep_plan(Coupling(order, cells.cell[order], state.problem.a[order], shape), math.inf)
         return state.result(Status.MAX_STEPS)
-    is_short = by_flow and has_short_flow(state.problem)
-    much_is_left = error > LEFT_ERROR or (is_short and not few_are_wrong(state.problem, cells))
+    much_is_left = error > LEFT_ERROR or (to_flow and not few_are_wrong(state.problem, cells))
     if much_is_left and may_hold_all_pairs(state) and solve_directly(state, state.highest.potential):
         return state.result(Status.CONVERGED)
     return state.result(balance_in_rounds(state, cells, curvature))
