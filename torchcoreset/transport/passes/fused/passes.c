@@ -76,6 +76,19 @@ EXPORT Int widest(void) {
 
 #elif !defined(REAL)
 
+/* A function of two vectors lane by lane, which compilers make one instruction of; of masks and bits gcc 12 made four. */
+#define LANE_BY_LANE(NAMED, CHOICE)                                                                                    \
+    INLINE Vector NAME(NAMED)(Vector a, Vector b) {                                                                    \
+        REAL left[LANES], right[LANES];                                                                                \
+        memcpy(left, &a, sizeof left);                                                                                 \
+        memcpy(right, &b, sizeof right);                                                                               \
+        _Pragma("omp simd")                                                                                            \
+        for (Int l = 0; l < LANES; l++)                                                                                \
+            left[l] = CHOICE;                                                                                          \
+        memcpy(&a, left, sizeof left);                                                                                 \
+        return a;                                                                                                      \
+    }
+
 #define REAL float
 #define WORD int32_t
 #define SHARED 0x1p-24f /* half a unit in the last place: part of the largest share below which none joins points */
@@ -121,28 +134,8 @@ typedef struct {
 
 INLINE Vector NAME(all)(REAL value) { return (Vector){0} + value; }
 
-/* Lane by lane, which compilers make one instruction of; of masks and bits gcc 12 made four. */
-INLINE Vector NAME(smaller)(Vector a, Vector b) {
-    REAL left[LANES], right[LANES];
-    memcpy(left, &a, sizeof left);
-    memcpy(right, &b, sizeof right);
-#pragma omp simd
-    for (Int l = 0; l < LANES; l++)
-        left[l] = left[l] < right[l] ? left[l] : right[l];
-    memcpy(&a, left, sizeof left);
-    return a;
-}
-
-INLINE Vector NAME(larger)(Vector a, Vector b) {
-    REAL left[LANES], right[LANES];
-    memcpy(left, &a, sizeof left);
-    memcpy(right, &b, sizeof right);
-#pragma omp simd
-    for (Int l = 0; l < LANES; l++)
-        left[l] = left[l] < right[l] ? right[l] : left[l];
-    memcpy(&a, left, sizeof left);
-    return a;
-}
+LANE_BY_LANE(smaller, left[l] < right[l] ? left[l] : right[l])
+LANE_BY_LANE(larger, left[l] < right[l] ? right[l] : left[l])
 
 INLINE Vector NAME(root)(Vector r) {
     REAL held[LANES];
