@@ -33,7 +33,7 @@ MOST_PAIRS = 1 << 25  # of any direct solve: 256 MiB of costs
 DIFFERENCES = 1 << 17  # coordinates times points up to which costs come from differences: 0.1 ms, and less in all
 COMPILED_DIFFERENCES = 1 << 25  # the same where these are compiled: 3 ms
 # Pairs up to which a solve without a start is made in one call. Measured beside Newton's steps: 0.2 to 0.6 of the time
-# on clusters and heavy tails, up to 1.2 times on smooth clouds with as many pairs; with twice as many these take 1.7.
+# on clusters and heavy tails; with as many pairs 0.7 to 1.2 times on smooth clouds, 1.7 on a square in the plane.
 COLD_PAIRS = 1 << 21
 SORTED = 1 << 26  # samples on the line beyond which they are not sorted: 1 GiB with their weights
 FEWEST_STEPS = 10  # passes below which no approach is begun, and much excess is not moved along paths
